@@ -1,0 +1,81 @@
+# minititans: `make` alone lists what there is. Needs Python 3.11 or newer.
+
+PYTHON ?= python3
+VENV   := .venv
+# VENV's Python; every command below goes through it, so nothing needs to be activated.
+PY     := $(VENV)/bin/python
+# More options for JupyterLab, the tests and the benchmarks: `make lab LAB_ARGS=--no-browser`.
+LAB_ARGS   ?=
+TEST_ARGS  ?=
+BENCH_ARGS ?=
+
+# JupyterLab refuses to run as root (usual in containers) unless it is told to.
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: help setup lab test test-fast lint format bench doctor clean clean-all
+
+help:  ## list the targets (what `make` alone does)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(VENV)/.installed  ## make .venv and install everything into it; a second run has nothing to do
+
+lab: setup  ## open JupyterLab on the course (only on this machine, with a token)
+	$(PY) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(CURDIR)" \
+		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ALLOW_ROOT) $(LAB_ARGS)
+
+test: setup  ## run every test: tests/, docstring examples, notebooks, ruff
+	$(PY) -m pytest $(TEST_ARGS)
+	$(PY) -m pytest --nbval notebooks/
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+test-fast: setup  ## run tests/ and docstring examples, without those marked slow
+	$(PY) -m pytest -m "not slow" $(TEST_ARGS)
+
+lint: setup  ## check style and format, change nothing
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: setup  ## put every file into the house format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(VENV)/.installed-bench  ## measure speed and memory (choose with BENCH_ARGS="...")
+	$(PY) -m benchmarks $(BENCH_ARGS)
+
+doctor: setup  ## show what this machine offers and what to do about anything missing
+	$(PY) -m minititans.cli doctor
+
+clean:  ## remove what running things left behind, keep .venv
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) \
+		-type d -prune -exec rm -rf {} +
+
+clean-all: clean  ## remove .venv as well; `make setup` starts from nothing
+	rm -rf $(VENV)
+
+# The stamps are younger than the files they depend on exactly when the install is up to date.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "minititans needs Python 3.11 or newer, and '$(PYTHON)' is not that."; \
+		echo "Install one from https://www.python.org/downloads/ or your package manager;"; \
+		echo "if you have one under another name: make setup PYTHON=python3.12"; \
+		exit 1; }
+	@command -v git >/dev/null || { \
+		echo "Note: git is not installed. The course runs without it, but you will want it"; \
+		echo "to fetch updates and to keep your own changes: https://git-scm.com/downloads"; }
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || { \
+		echo "Could not make the virtual environment $(VENV)."; \
+		echo "On Debian and Ubuntu: sudo apt install python3-venv, then run make again."; \
+		exit 1; }
+	@echo "Installing into $(VENV): a few minutes and over 1 GB the first time."
+	$(PY) -m pip install --disable-pip-version-check -c constraints.txt -e '.[lab,test]'
+	@# JupyterLab would open with a question about news; the course opens without it.
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@printf '%s\n' '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
+		> $(VENV)/share/jupyter/lab/settings/overrides.json
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	$(PY) -m pip install --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@

@@ -1,0 +1,95 @@
+"""The command: measure, print the table as it grows, write bench.json and bench.png."""
+
+import argparse
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+# Before torch is imported, and inherited by the processes we start: threads that wait busily
+# would take a core from whatever else is running, and be slowed down by it in turn.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+from tqdm import tqdm
+
+from benchmarks.figure import picture
+from benchmarks.files import write_whole
+from benchmarks.machine import machine
+from benchmarks.measurement import Line, Measurement, Unavailable
+from benchmarks.measurements import MEASUREMENTS
+from benchmarks.report import HEADER, QUICK, as_json, document, row
+
+OUT = Path("results/bench")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    complete = options.only is None
+    chosen = [m for m in MEASUREMENTS if complete or m.name in options.only]
+    out = options.out or (OUT if complete and not options.quick else OUT / "partial")
+    try:
+        out.mkdir(parents=True, exist_ok=True)  # now, not after minutes of measuring
+    except OSError as error:
+        print(f"--out: cannot make the directory {out}: {error.strerror}", file=sys.stderr)
+        return 2
+
+    about = machine()
+    print(", ".join(f"{key} {value or 'not installed'}" for key, value in about.items()))
+    if options.quick:
+        print(QUICK)
+    print(f"\n{HEADER}", flush=True)
+    start = time.perf_counter()
+    lines = []
+    for measurement in chosen:
+        lines.append(line_of(measurement, options.quick))
+        print(row(lines[-1]), flush=True)
+    if options.quick:
+        print(QUICK)
+
+    seconds = time.perf_counter() - start
+    files = {
+        out / "bench.json": as_json(document(lines, about, options.quick, complete, seconds)),
+        out / "bench.png": picture(lines, options.quick),
+    }
+    for path, content in files.items():
+        write_whole(path, content)
+    print(f"\n{seconds:.0f} seconds. Written: {', '.join(map(str, files))}")
+    return 0
+
+
+def line_of(measurement: Measurement, quick: bool) -> Line:
+    """Measure, with a bar while it lasts."""
+    bar = partial(tqdm, desc=measurement.name, leave=False, disable=None)  # only in a terminal
+    start = time.perf_counter()
+    try:
+        measured, why_not = measurement.measure(quick, bar), ""
+    except Unavailable as why:
+        measured, why_not = None, str(why)
+    return Line(measurement, measured, why_not, time.perf_counter() - start)
+
+
+def parser() -> argparse.ArgumentParser:
+    names = [m.name for m in MEASUREMENTS]
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure speed and memory. A few minutes; leave the machine alone meanwhile. "
+        "A missed target is reported, not an error.",
+        epilog="; ".join(f"{m.name}: {m.title}" for m in MEASUREMENTS),
+    )
+    parser.add_argument(
+        "--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="a rehearsal in well under a minute")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"where bench.json and bench.png go (default {OUT}; with --only or --quick "
+        f"{OUT / 'partial'}, so that a whole run's results stay)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

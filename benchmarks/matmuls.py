@@ -1,0 +1,158 @@
+"""How much of `chunked` is matmuls: its time over that of its matmuls and nothing else.
+
+The list of matmuls is not ours to choose. A dispatch mode writes down every one that a real
+forward makes, with the shapes and strides of its operands, and `replay` makes them again in
+that order, on operands that are ready, into results that are allocated. Operands of the same
+shape and strides are the same tensor, so they stay in the cache: a floor, not an estimate.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks.measurement import Measured, Progress
+from benchmarks.timing import Side, interleaved, ratio, summary
+from minititans.memory import Gates, MemoryState, chunked
+
+BATCH, HEADS, TIME, DIM, DEPTH, CHUNK = 4, 4, 1024, 64, 2, 64
+
+aten = torch.ops.aten
+OPERATIONS = {aten.mm: torch.mm, aten.bmm: torch.bmm, aten.addmm: torch.addmm}
+OPERATIONS |= {aten.baddbmm: torch.baddbmm}
+# What would hide matmuls from the recorder if it ever came through undivided.
+UNDIVIDED = (aten.matmul, aten.einsum, aten.linear, aten.addbmm, aten.mv, aten.dot)
+
+
+class Layout(NamedTuple):
+    """What a matmul's speed can depend on, apart from the numbers."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """One recorded call; with three operands the first is what the product is added to."""
+
+    run: Callable[..., Tensor]
+    operands: tuple[Layout, ...]
+    result: Layout
+
+    @property
+    def flops(self) -> int:
+        """A multiplication and an addition for each entry of the result and each inner index."""
+        left, _ = self.operands[-2:]
+        return 2 * prod(self.result.shape) * left.shape[-1]
+
+
+class Recorder(TorchDispatchMode):
+    """Writes down every matmul made inside a `with` block. Needs `no_grad`, not inference mode:
+    there, `matmul` would arrive undivided.
+
+    >>> with torch.no_grad(), Recorder() as recorder:
+    ...     _ = torch.ones(2, 3) @ torch.ones(3, 5)
+    >>> [matmul.flops for matmul in recorder.matmuls]
+    [60]
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.matmuls: list[Matmul] = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        operation = function.overloadpacket
+        if operation in UNDIVIDED:
+            raise RuntimeError(f"{operation} cannot be replayed: teach the recorder to")
+        if operation in OPERATIONS:
+            operands = tuple(layout(arg) for arg in args if isinstance(arg, Tensor))
+            self.matmuls.append(Matmul(OPERATIONS[operation], operands, layout(result)))
+        return result
+
+
+def layout(tensor: Tensor) -> Layout:
+    return Layout(tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+def replay(matmuls: list[Matmul]) -> Callable[[], None]:
+    """A function that makes the same matmuls again. Allocates now what they will need."""
+    pool: dict[tuple[str, Layout], Tensor] = {}
+
+    def tensor(role: str, like: Layout) -> Tensor:
+        if (role, like) not in pool:
+            made = torch.empty_strided(like.shape, like.stride, dtype=like.dtype)
+            whole = sum((n - 1) * s for n, s in zip(like.shape, like.stride)) + 1
+            made.as_strided((whole,), (1,)).normal_()  # an expanded tensor cannot be filled itself
+            pool[role, like] = made
+        return pool[role, like]
+
+    calls = [
+        (
+            matmul.run,
+            [tensor(f"operand {i}", operand) for i, operand in enumerate(matmul.operands)],
+            tensor("result", matmul.result),
+        )
+        for matmul in matmuls
+    ]
+
+    def run() -> None:
+        for function, operands, result in calls:
+            function(*operands, out=result)
+
+    return run
+
+
+def measure_over_matmuls(quick: bool, progress: Progress) -> Measured:
+    """`chunked` as it is called by default, and beside it with surprise clipped."""
+    time, rounds = (256, 5) if quick else (TIME, 50)
+    inputs = random_inputs(time)
+    with torch.no_grad():
+        with Recorder() as recorder:
+            chunked(*inputs, CHUNK)
+        sides = {
+            "chunked": Side(lambda: chunked(*inputs, CHUNK)),
+            "matmuls": Side(replay(recorder.matmuls)),
+            "chunked, clip=1": Side(lambda: chunked(*inputs, CHUNK, clip=1.0)),
+        }
+        seconds = interleaved(sides, rounds, progress)
+    flops = sum(matmul.flops for matmul in recorder.matmuls)
+    return ratio(
+        seconds["chunked"],
+        seconds["matmuls"],
+        batch=BATCH,
+        heads=HEADS,
+        time=time,
+        dim_head=DIM,
+        depth=DEPTH,
+        chunk_size=CHUNK,
+        matmuls=len(recorder.matmuls),
+        gigaflops=flops / 1e9,
+        seconds={side: summary(each) for side, each in seconds.items()},
+        gigaflops_per_second={
+            side: summary(flops / 1e9 / s for s in each) for side, each in seconds.items()
+        },
+        ratio_with_clip=ratio(seconds["chunked, clip=1"], seconds["matmuls"]).value,
+    )
+
+
+def random_inputs(time: int) -> tuple[Tensor, Tensor, Tensor, Gates, MemoryState]:
+    """q, k, v, gates and a state, with numbers such as a `NeuralMemory` would send."""
+    random = torch.Generator().manual_seed(0)
+    q, k, v = torch.randn(3, BATCH, HEADS, time, DIM, generator=random)
+    theta, eta, alpha = torch.rand(3, BATCH, HEADS, time, generator=random)
+    weights = [torch.randn(HEADS, DIM, DIM, generator=random) / DIM**0.5 for _ in range(DEPTH)]
+    gates = Gates(theta * (1 - eta) / CHUNK, eta, alpha / 50)
+    return (
+        F.normalize(q, dim=-1),
+        F.normalize(k, dim=-1),
+        v,
+        gates,
+        MemoryState.start(weights, BATCH),
+    )

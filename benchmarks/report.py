@@ -1,0 +1,69 @@
+"""The results as people and programs read them: a table and a JSON document."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.measurement import Line, Measurement
+
+WIDTH = 66
+HEADER = f"{'':{WIDTH}}{'measured':>9}  {'middle 80 %':>15}  {'must':>7}  {'aim':>7}"
+QUICK = "QUICK: a rehearsal with short sequences and few repetitions. Not the real numbers."
+
+
+def row(line: Line) -> str:
+    """One line of the table."""
+    label = f"{line.of.name:<8} {line.of.title}"
+    if line.measured is None:
+        return f"{label}\n{'':9}not measured: {line.why_not}"
+    m, unit = line.measured, line.of.unit
+    between = f"{number(m.low)} to {number(m.high)}"
+    return (
+        f"{label:{WIDTH}}{number(m.value) + ' ' + unit:>9}  {between:>15}"
+        f"  {target(line.of, line.of.must):>7}  {target(line.of, line.of.aim):>7}  {line.verdict}"
+    )
+
+
+def target(of: Measurement, value: float) -> str:
+    """`≥ 40` or `≤ 2.5`."""
+    return f"{'≥' if of.better == 'more' else '≤'} {value:g}"
+
+
+def number(value: float) -> str:
+    """Three digits that matter, in full.
+
+    >>> number(0.98765), number(7.123), number(46.66), number(123.4)
+    ('0.99', '7.12', '46.7', '123')
+    """
+    return f"{value:.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"
+
+
+def document(
+    lines: list[Line], machine: dict[str, Any], quick: bool, complete: bool, seconds: float
+) -> dict[str, Any]:
+    """Everything about a run, ready for JSON."""
+    return {
+        "quick": quick,
+        **({"warning": QUICK} if quick else {}),
+        "complete": complete,
+        "seconds": seconds,
+        "machine": machine,
+        "lines": [
+            {
+                "name": line.of.name,
+                "title": line.of.title,
+                "unit": line.of.unit,
+                "better": line.of.better,
+                "must": line.of.must,
+                "aim": line.of.aim,
+                "verdict": line.verdict,
+                "seconds": line.seconds,
+                **(asdict(line.measured) if line.measured else {"why_not": line.why_not}),
+            }
+            for line in lines
+        ],
+    }
+
+
+def as_json(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()

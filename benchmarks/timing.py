@@ -1,0 +1,89 @@
+"""Timing that survives a busy machine: both sides take turns, and medians are compared."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from benchmarks.measurement import Measured, Progress
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the things compared: what to run, and how often in a round.
+
+    A fast side runs several times while a slow one runs once, so that both are seen under
+    the same load; a round's result is the median of its calls.
+    """
+
+    run: Callable[[], object]
+    calls: int = 1
+
+
+def interleaved(
+    sides: dict[str, Side],
+    rounds: int,
+    progress: Progress = iter,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
+    """Seconds a call, for each side one number a round. The first call of each is not counted."""
+    for side in sides.values():
+        side.run()
+    seconds = {name: [] for name in sides}
+    for _ in progress(range(rounds)):
+        for name, side in sides.items():
+            seconds[name].append(
+                statistics.median(timed(side.run, clock) for _ in range(side.calls))
+            )
+    return seconds
+
+
+def timed(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """How long one call takes, in seconds."""
+    start = clock()
+    run()
+    return clock() - start
+
+
+def ratio(above: Sequence[float], below: Sequence[float], **details) -> Measured:
+    """The median of the ratios round by round, and how far they scatter.
+
+    Dividing within a round, before the median, cancels whatever slowed that round down.
+
+    >>> ratio([2.0, 40.0, 6.0], [1.0, 10.0, 2.0]).value  # the ratios are 2, 4 and 3
+    3.0
+    """
+    ratios = [a / b for a, b in zip(above, below, strict=True)]
+    low, high = spread(ratios)
+    return Measured(statistics.median(ratios), low, high, details)
+
+
+def spread(numbers: Sequence[float]) -> tuple[float, float]:
+    """The borders of the middle 80 %."""
+    if len(numbers) == 1:
+        return numbers[0], numbers[0]
+    tenths = statistics.quantiles(numbers, n=10, method="inclusive")
+    return tenths[0], tenths[-1]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the JSON keeps of many numbers."""
+
+    count: int
+    median: float
+    low: float
+    high: float
+    minimum: float
+    maximum: float
+
+
+def summary(numbers: Iterable[float]) -> dict[str, float]:
+    """Count, median, the borders of the middle 80 %, and the extremes.
+
+    >>> summary([1.0, 2.0, 4.0])["median"]
+    2.0
+    """
+    numbers = sorted(numbers)
+    middle = statistics.median(numbers)
+    return asdict(Summary(len(numbers), middle, *spread(numbers), numbers[0], numbers[-1]))

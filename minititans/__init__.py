@@ -1,0 +1,28 @@
+"""minititans: a memory that goes on learning while it reads.
+
+from minititans import NeuralMemory, MemoryState, Gates
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+# Name -> module. Imported when first used, so that `minititans doctor` can say what is missing
+# on a machine where torch itself is.
+_PUBLIC = {
+    "Gates": "minititans.memory",
+    "MemoryState": "minititans.memory",
+    "NeuralMemory": "minititans.memory",
+    "Trace": "minititans.memory",
+}
+__all__ = [*_PUBLIC, "__version__"]
+
+
+def __getattr__(name: str):
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'minititans' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

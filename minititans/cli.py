@@ -1,0 +1,56 @@
+"""The command `minititans`: one function a subcommand.
+
+Nothing here imports torch before a subcommand needs it, so that `minititans doctor` can still say
+what is wrong on a machine where torch is missing.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand and return its exit code; with none, print the help."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.run is None:
+        parser.print_help()
+        return 0
+    return arguments.run(arguments)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Describe the command line. A new subcommand is three lines here and one function below."""
+    parser = argparse.ArgumentParser(
+        prog="minititans",
+        description="Titans: a memory that keeps learning while it reads.",
+    )
+    parser.add_argument("--version", action="version", version=f"minititans {installed_version()}")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    about_doctor = "show what this machine offers and what to do about anything missing"
+    doctor = commands.add_parser("doctor", help=about_doctor, description=about_doctor)
+    doctor.set_defaults(run=run_doctor)
+
+    return parser
+
+
+def run_doctor(arguments: argparse.Namespace) -> int:
+    from minititans.doctor import examine, exit_code, report
+
+    findings = examine()
+    print(report(findings, encoding=sys.stdout.encoding or "ascii"))
+    return exit_code(findings)
+
+
+def installed_version() -> str:
+    try:
+        return metadata.version("minititans")
+    except metadata.PackageNotFoundError:  # run from a folder that pip has not installed
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

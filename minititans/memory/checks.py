@@ -1,0 +1,150 @@
+"""Refuse what the memory cannot read, in words that name the argument and the remedy."""
+
+import torch
+from torch import Tensor, nn
+
+from minititans.memory.gates import Gates
+from minititans.memory.state import MemoryState
+
+
+def check_tensor(name: str, tensor: Tensor, axes: str, sizes: dict[str, int]) -> None:
+    """A floating, finite tensor whose axes have the sizes known so far; records new ones.
+
+    axes: names, space separated, as in einops; sizes: axis name to size, extended here.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name}: got {type(tensor).__name__}, expected a tensor [{axes}]")
+    if not tensor.is_floating_point():
+        raise TypeError(
+            f"{name}: got {tensor.dtype}, expected a floating-point tensor; "
+            f"embed tokens first, or call {name}.float()"
+        )
+    names = axes.split()
+    if tensor.dim() != len(names):
+        raise ValueError(
+            f"{name}: got shape {list(tensor.shape)}, expected {len(names)} axes [{axes}]"
+        )
+    for axis, size in zip(names, tensor.shape, strict=True):
+        if size == 0:
+            raise ValueError(f"{name}: the axis '{axis}' is empty, shape {list(tensor.shape)}")
+        if sizes.setdefault(axis, size) != size:
+            raise ValueError(
+                f"{name}: got {size} for the axis '{axis}' in shape {list(tensor.shape)}, "
+                f"expected {sizes[axis]}"
+            )
+    check_finite(name, tensor)
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    """No NaN, no infinity: one of either would spread into the memory and stay there."""
+    if torch.compiler.is_compiling() or tensor.device.type == "meta":
+        return  # a compiled graph has no values to look at
+    low, high = torch.aminmax(tensor.detach())  # NaN if any element is
+    if not (torch.isfinite(low) and torch.isfinite(high)):
+        raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
+
+
+def check_positive(name: str, number: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError(f"{name}: got {number!r}, expected a whole number of at least 1")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, choices))}")
+
+
+def check_clip(clip: float | None) -> None:
+    if clip is not None and not clip > 0:
+        raise ValueError(f"clip: got {clip!r}, expected a positive number, or None for no clipping")
+
+
+def check_state(state: MemoryState, batch: int, heads: int, chunk_size: int, like: Tensor) -> None:
+    """The state belongs to this batch, these heads, this chunk size and this device."""
+    if not isinstance(state, MemoryState):
+        raise TypeError(
+            f"state: got {type(state).__name__}, expected a MemoryState; "
+            "MemoryState.start(weights, batch) makes a fresh one"
+        )
+    if (state.batch, state.heads) != (batch, heads):
+        raise ValueError(
+            f"state: made for batch {state.batch} and {state.heads} heads, "
+            f"expected batch {batch} and {heads} heads"
+        )
+    if state.chunk_size not in (None, chunk_size):
+        raise ValueError(
+            f"state: made with chunk_size {state.chunk_size}, expected {chunk_size}: "
+            "go on with the chunk size the state was made with, or start a new state"
+        )
+    if state.weights[0].device != like.device:
+        raise ValueError(
+            f"state: is on {state.weights[0].device}, expected {like.device}; "
+            f"move it with state.to({str(like.device)!r})"
+        )
+
+
+def check_rule(
+    q: Tensor, k: Tensor, v: Tensor, gates: Gates, state: MemoryState, chunk_size: int, clip
+) -> None:
+    """Everything `sequential`, `chunked` and `scan` are called with."""
+    check_positive("chunk_size", chunk_size)
+    check_clip(clip)
+    sizes: dict[str, int] = {}
+    check_tensor("q", q, "batch heads time dim_key", sizes)
+    check_tensor("k", k, "batch heads time dim_key", sizes)
+    check_tensor("v", v, "batch heads time dim_value", sizes)
+    if not isinstance(gates, Gates):
+        raise TypeError(f"gates: got {type(gates).__name__}, expected Gates(theta, eta, alpha)")
+    for name, gate in vars(gates).items():
+        check_tensor(f"gates.{name}", gate, "batch heads time", sizes)
+    for name, tensor in {
+        "k": k,
+        "v": v,
+        **{f"gates.{n}": g for n, g in vars(gates).items()},
+    }.items():
+        if tensor.device != q.device:
+            raise ValueError(f"{name}: is on {tensor.device}, expected {q.device}, where q is")
+    check_state(state, sizes["batch"], sizes["heads"], chunk_size, q)
+
+
+def check_layers(weights: list[Tensor], dim_key: int, dim_value: int, residual_norm: bool) -> None:
+    """The layers of an MLP memory fit onto each other, onto the keys and onto the values."""
+    expected_in = dim_key
+    for layer, W in enumerate(weights):
+        if W.dim() != 4:
+            raise ValueError(
+                f"state: layer {layer} has shape {list(W.shape)}, "
+                "expected 4 axes [batch heads d_out d_in]"
+            )
+        if W.shape[-1] != expected_in:
+            source = "the keys have" if layer == 0 else f"layer {layer - 1} gives"
+            raise ValueError(
+                f"state: layer {layer} takes {W.shape[-1]} numbers, but {source} {expected_in}"
+            )
+        expected_in = W.shape[-2]
+    if expected_in != dim_value:
+        raise ValueError(
+            f"state: the last layer gives {expected_in} numbers, but the values have {dim_value}"
+        )
+    if residual_norm and dim_key != dim_value:
+        raise ValueError(
+            f"residual_norm: adds the key to the answer, so keys ({dim_key}) and "
+            f"values ({dim_value}) must have one size"
+        )
+
+
+def check_module(weights: list[Tensor], network: nn.Module) -> None:
+    """The state holds this module's parameters."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"network: got {type(network).__name__}, expected a torch.nn.Module")
+    parameters = dict(network.named_parameters())
+    if len(weights) != len(parameters):
+        raise ValueError(
+            f"state: has {len(weights)} tensors, but network has {len(parameters)} parameters; "
+            "MemoryState.start_from(network, batch, heads) makes one that fits"
+        )
+    for w, (name, parameter) in zip(weights, parameters.items()):
+        if w.shape[2:] != parameter.shape:
+            raise ValueError(
+                f"state: {name} has shape {list(w.shape[2:])}, expected {list(parameter.shape)}"
+            )

@@ -1,0 +1,101 @@
+"""A sequence as chunks: where they begin and end, and what goes from one to the next.
+
+`chunked` and `scan` differ only in what they do inside a chunk. Both walk over them here, so
+both may enter in the middle of a chunk and stop in the middle of one, and any split of a
+sequence gives the same result as the whole.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from minititans.memory.gates import Gates
+from minititans.memory.state import MemoryState
+from minititans.memory.trace import Trace
+
+SPAN = 16  # chunks prepared at once: enough to fill the matmuls, and a bound on memory
+
+Weights = list[Tensor]  # one [rows, d_out, d_in] a layer
+
+
+class Step(NamedTuple):
+    """What comes out of one chunk."""
+
+    y: Tensor  # [rows, time, d_value]
+    W: Weights
+    S: Weights
+    measured: list[Tensor] | None  # the trace's four series, [rows, time] each
+
+
+def over_chunks(
+    prepare: Callable[..., list[Any]],
+    step: Callable[[Any, Weights, Weights, Weights], Step],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    gates: Gates,
+    state: MemoryState,
+    chunk_size: int,
+    trace: bool,
+) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
+    """Cut with `prepare(q, k, v, theta, eta, alpha, size)`, then `step(chunk, W, S, W_start)`.
+
+    Inside, the axes batch and heads are one, `rows`: every head of every batch row has a memory
+    of its own. The arithmetic is done in the state's precision, y comes back in q's.
+    """
+    dtype, position = state.weights[0].dtype, state.position
+
+    def rows(tensor):  # [batch, heads, ...] -> [rows, ...]
+        return tensor.to(dtype).flatten(0, 1)
+
+    def unrows(tensor):
+        return tensor.unflatten(0, q.shape[:2])
+
+    W, S, W_start = (
+        [rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)
+    )
+    inputs = [rows(x) for x in (q, k, v, gates.theta, gates.eta, gates.alpha)]
+    readings, measured = [], []
+    for first, last, size in pieces(q.shape[2], position, chunk_size):
+        for chunk in prepare(*(x[:, first:last] for x in inputs), size):
+            if position == 0:
+                W_start = W
+            y, W, S, seen = step(chunk, W, S, W_start)
+            readings.append(y)
+            measured.append(seen)
+            position = (position + size) % chunk_size
+
+    y = unrows(torch.cat(readings, 1)).to(q.dtype)
+    W, S, W_start = ([unrows(w) for w in ws] for ws in (W, S, W_start))
+    state = replace(
+        state,
+        weights=W,
+        momentum=S,
+        chunk_start=W if position == 0 else W_start,
+        position=position,
+        chunk_size=chunk_size,
+    )
+    if not trace:
+        return y, state
+    return y, state, Trace.of([unrows(torch.cat(series, 1)) for series in zip(*measured)], gates)
+
+
+def pieces(time: int, position: int, chunk_size: int) -> Iterator[tuple[int, int, int]]:
+    """Cut a sequence into `(first, last, size)`, each some chunks of one size.
+
+    What an open chunk still takes, then whole chunks, then the beginning of the next.
+
+    >>> list(pieces(time=10, position=3, chunk_size=4))
+    [(0, 1, 1), (1, 9, 4), (9, 10, 1)]
+    """
+    first = min(time, -position % chunk_size)
+    if first > 0:
+        yield 0, first, first
+    whole = time - (time - first) % chunk_size
+    for start in range(first, whole, SPAN * chunk_size):
+        yield start, min(whole, start + SPAN * chunk_size), chunk_size
+    if whole < time:
+        yield whole, time, time - whole

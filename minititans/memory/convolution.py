@@ -1,0 +1,31 @@
+"""A short causal convolution: each token sees itself and a few before it (section 4.4)."""
+
+import torch
+from torch import Tensor, nn
+
+
+class CausalConv(nn.Module):
+    """Depthwise: every channel has its own `width` numbers. It begins near the identity.
+
+    >>> conv = CausalConv(channels=8, width=4)
+    >>> y, past = conv(torch.randn(2, 5, 8))
+    >>> y.shape, past.shape  # past: the last inputs, which the next call needs
+    (torch.Size([2, 5, 8]), torch.Size([2, 3, 8]))
+    """
+
+    def __init__(self, channels: int, width: int):
+        super().__init__()
+        taps = torch.randn(width, channels) * 0.1
+        taps[-1] += 1  # the last tap is the present
+        self.taps = nn.Parameter(taps)
+
+    def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """x: `[batch, time, channels]`; past: `[batch, width - 1, channels]`, zeros if None."""
+        width, time = len(self.taps), x.shape[1]
+        if past is None:
+            past = x.new_zeros(x.shape[0], width - 1, x.shape[2])
+        x = torch.cat([past.to(x.dtype), x], 1)  # [batch, width - 1 + time, channels]
+        y = x[:, :time] * self.taps[0]
+        for lag in range(1, width):
+            y = y + x[:, lag : lag + time] * self.taps[lag]
+        return y, x[:, time:]

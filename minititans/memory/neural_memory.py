@@ -1,0 +1,213 @@
+"""The memory as a layer: from any sequence to keys, values, queries and gates, and back.
+
+Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of norm 1, a short
+causal convolution after each projection, and a norm and a gate before the output projection.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange, repeat
+from torch import Tensor, nn
+
+from minititans.memory.checks import (
+    check_choice,
+    check_clip,
+    check_positive,
+    check_state,
+    check_tensor,
+)
+from minititans.memory.chunked import chunked
+from minititans.memory.convolution import CausalConv
+from minititans.memory.gates import Gates
+from minititans.memory.scan import scan
+from minititans.memory.sequential import sequential
+from minititans.memory.state import MemoryState
+from minititans.memory.trace import Trace
+
+BACKENDS = {"sequential": sequential, "chunked": chunked, "scan": scan}
+
+
+class NeuralMemory(nn.Module):
+    """A layer that learns the sequence it reads, while it reads it.
+
+    dim:         size of a token's vector, in and out
+    heads:       independent memories, each for its own slice of `dim`
+    depth:       layers of each memory, 1 to 4; 1 is a matrix
+    expansion:   width of the memory's hidden layers, in multiples of a head's size
+    chunk_size:  tokens whose surprise is measured at the same weights; 1 is the paper's (14)
+    momentum:    False sets eta to 0: only the momentary surprise counts, equation (8)
+    forgetting:  False sets alpha to 0: nothing is forgotten, equation (9)
+    conv:        width of the causal convolution after each projection; 0 for none
+    backend:     "auto", "chunked", "sequential" or "scan": one result, different speed
+    gates:       "token", or "chunk" for gates that a chunk shares, taken from its first token
+    theta_max:   theta is at most `theta_max · (1 − eta) / chunk_size`: a key that fills a chunk
+                 sees a step of `chunk_size · theta / (1 − eta)`, which must not overshoot
+    clip:        bound on the norm of a token's surprise; None for none
+    residual_norm: the memory answers `x + LayerNorm(M(x))` instead of `M(x)`
+
+    >>> memory = NeuralMemory(dim=32, heads=2)
+    >>> y, state = memory(torch.randn(3, 10, 32))
+    >>> more, state = memory(torch.randn(3, 5, 32), state)  # carries on
+    >>> y.shape, more.shape, state.position
+    (torch.Size([3, 10, 32]), torch.Size([3, 5, 32]), 15)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 4,
+        depth: int = 2,
+        expansion: int = 1,
+        chunk_size: int = 64,
+        momentum: bool = True,
+        forgetting: bool = True,
+        conv: int = 4,
+        backend: str = "auto",
+        *,
+        gates: str = "token",
+        theta_max: float = 1.0,
+        clip: float | None = 1.0,
+        residual_norm: bool = False,
+    ):
+        super().__init__()
+        sizes = {"dim": dim, "heads": heads, "depth": depth, "expansion": expansion}
+        for name, number in (sizes | {"chunk_size": chunk_size}).items():
+            check_positive(name, number)
+        if dim % heads:
+            raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
+        if depth > 4:
+            raise ValueError(f"depth: got {depth}, expected 1 to 4")
+        if conv != 0:
+            check_positive("conv", conv)
+        if not theta_max > 0:
+            raise ValueError(f"theta_max: got {theta_max!r}, expected a positive number")
+        check_choice("backend", backend, ("auto", *BACKENDS))
+        check_choice("gates", gates, ("token", "chunk"))
+        check_clip(clip)
+        self.dim, self.heads, self.depth, self.expansion = dim, heads, depth, expansion
+        self.chunk_size, self.backend, self.gates = chunk_size, backend, gates
+        self.momentum, self.forgetting = momentum, forgetting
+        self.theta_max, self.clip, self.residual_norm = theta_max, clip, residual_norm
+
+        dim_head = dim // heads
+        self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
+        self.conv = CausalConv(3 * dim, conv) if conv else None
+        self.to_gates = nn.Linear(dim, heads * (1 + momentum + forgetting))
+        self.start_weights = nn.ParameterList(
+            torch.randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in self._layers()
+        )
+        self.out_norm = nn.RMSNorm(dim_head)
+        self.out_gate = nn.Linear(dim, dim, bias=False)
+        self.to_out = nn.Linear(dim, dim, bias=False)
+        self._set_gates(theta=0.5, eta=0.5, alpha=0.01)
+
+    @property
+    def backend_in_use(self) -> str:
+        """The backend that a call takes: what "auto" stands for on this machine."""
+        return "chunked" if self.backend == "auto" else self.backend
+
+    def start(self, batch: int) -> MemoryState:
+        """The state before the first token: the learned weights, no momentum.
+
+        In at least float32, whatever the layer's precision: small writes must not round away.
+        """
+        weights = [w.to(torch.promote_types(w.dtype, torch.float32)) for w in self.start_weights]
+        return MemoryState.start(weights, batch)
+
+    def forward(
+        self, x: Tensor, state: MemoryState | None = None, trace: bool = False
+    ) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
+        """Read x, `[batch, time, dim]`, going on from `state`, and return y of the same shape.
+
+        Any split of a sequence into calls gives the same y. With `trace=True` a `Trace` of what
+        happened at each token comes third.
+        """
+        check_tensor("x", x, "batch time dim", {"dim": self.dim})
+        state = self.start(len(x)) if state is None else state
+        self._check(state, x)
+
+        qkv, conv = self.to_qkv(x), None  # (11)
+        if self.conv is not None:
+            qkv, conv = self.conv(qkv, state.conv)
+        q, k, v = rearrange(F.silu(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
+        gates, open_gates = self._gates(x, state)
+        options = {"residual_norm": self.residual_norm, "clip": self.clip, "trace": trace}
+        if self.backend_in_use == "scan":
+            options["shared_gates"] = self.gates == "chunk"
+        with torch.autocast(x.device.type, enabled=False):
+            rule = BACKENDS[self.backend_in_use]
+            q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+            y, state, *traced = rule(q, k, v, gates, state, self.chunk_size, **options)
+        state = replace(state, conv=conv, gates=open_gates)
+
+        y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")
+        return self.to_out(y * F.silu(self.out_gate(x))), state, *traced
+
+    def _gates(self, x: Tensor, state: MemoryState) -> tuple[Gates, Gates | None]:
+        """The gates of every token of x, and those of the chunk that is open after x."""
+        if self.gates == "token":
+            return self._gates_of(x), None
+        # A chunk's gates come from its first token, so that no token sees a later one.
+        time, size = x.shape[1], self.chunk_size
+        rest = min(time, -state.position % size)  # what the open chunk still takes
+        parts = []
+        if rest > 0:
+            parts.append(state.gates.map(lambda gate: repeat(gate, "b h -> b h t", t=rest)))
+        if rest < time:
+            firsts = self._gates_of(x[:, rest::size])
+            parts.append(firsts.map(lambda g: g.repeat_interleave(size, -1)[..., : time - rest]))
+        gates = Gates(*(torch.cat(g, -1) for g in zip(*(vars(p).values() for p in parts))))
+        is_open = (state.position + time) % size != 0
+        return gates, gates.map(lambda gate: gate[..., -1]) if is_open else None
+
+    def _gates_of(self, x: Tensor) -> Gates:
+        raw = rearrange(self.to_gates(x), "b t (gate h) -> gate b h t", h=self.heads)
+        raw = list(raw.sigmoid())
+        theta = raw.pop(0)
+        eta = raw.pop(0) if self.momentum else torch.zeros_like(theta)
+        alpha = raw.pop(0) if self.forgetting else torch.zeros_like(theta)
+        return Gates(theta * self.theta_max * (1 - eta) / self.chunk_size, eta, alpha)
+
+    def _set_gates(self, **values: float) -> None:
+        """Begin with gates near these values: biases at their logits, small weights."""
+        names = ["theta"] + ["eta"] * self.momentum + ["alpha"] * self.forgetting
+        logits = torch.logit(torch.tensor([values[name] for name in names]))
+        with torch.no_grad():
+            self.to_gates.weight.mul_(0.1)
+            self.to_gates.bias.copy_(repeat(logits, "gate -> (gate h)", h=self.heads))
+
+    def _layers(self) -> list[tuple[int, int]]:
+        """`(d_in, d_out)` of each layer of the memory."""
+        dim_head = self.dim // self.heads
+        widths = [dim_head] + [self.expansion * dim_head] * (self.depth - 1) + [dim_head]
+        return list(pairwise(widths))
+
+    def _check(self, state: MemoryState, x: Tensor) -> None:
+        """The state was made by a memory of this configuration."""
+        check_state(state, len(x), self.heads, self.chunk_size, x)
+        shapes = [tuple(w.shape[2:]) for w in state.weights]
+        expected = [(d_out, d_in) for d_in, d_out in self._layers()]
+        if shapes != expected:
+            raise ValueError(
+                f"state: its layers are {shapes}, expected {expected} (d_out, d_in): "
+                "it was made by a memory of another dim, heads, depth or expansion"
+            )
+        if state.chunk_size is None:
+            return  # before the first token
+        width = 0 if self.conv is None else len(self.conv.taps)
+        found = 0 if state.conv is None else state.conv.shape[1] + 1
+        if width != found:
+            raise ValueError(f"state: made by a memory with conv={found}, expected conv={width}")
+        if state.position > 0 and (state.gates is None) != (self.gates == "token"):
+            found = "token" if state.gates is None else "chunk"
+            raise ValueError(f"state: made with gates={found!r}, expected gates={self.gates!r}")
+
+    def extra_repr(self) -> str:
+        return (
+            f"dim={self.dim}, heads={self.heads}, depth={self.depth}, expansion={self.expansion}, "
+            f"chunk_size={self.chunk_size}, momentum={self.momentum}, "
+            f"forgetting={self.forgetting}, backend={self.backend!r}"
+        )

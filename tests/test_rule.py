@@ -1,0 +1,231 @@
+"""Sequential against the paper's formulas by hand; chunked and scan against sequential."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from cases import EXACT, assert_same, everything, random_case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from minititans.memory import Gates, MemoryState, chunked, scan, sequential
+
+
+def test_sequential_with_a_matrix_is_the_closed_form_of_the_paper():
+    """(32), (33): S = eta S − theta (M k − v) kᵀ, M = (1 − alpha) M + S, written with loops."""
+    case = random_case(depth=1, limits=True)
+    y, state = case.run(sequential, 1)
+    theta, eta, alpha = case.gates.theta, case.gates.eta, case.gates.alpha
+    for b in range(2):
+        for h in range(2):
+            M, S = case.weights[0][h], torch.zeros(5, 5, dtype=torch.float64)
+            for t in range(10):
+                k, v, q = case.k[b, h, t], case.v[b, h, t], case.q[b, h, t]
+                S = eta[b, h, t] * S - theta[b, h, t] * torch.outer(M @ k - v, k)
+                M = (1 - alpha[b, h, t]) * M + S
+                torch.testing.assert_close(y[b, h, t], M @ q)
+            torch.testing.assert_close(state.weights[0][b, h], M)
+            torch.testing.assert_close(state.momentum[0][b, h], S)
+
+
+def test_sequential_with_a_deep_memory_is_gradient_descent_by_autograd():
+    """(13) and (14) with a torch optimiser's ingredients: parameters, backward, .grad."""
+    case = random_case(batch=1, heads=1, depth=3)
+    y, _ = case.run(sequential, 1)
+    layers = [nn.Parameter(w[0].detach().clone()) for w in case.weights]
+    momentum = [torch.zeros_like(w) for w in layers]
+
+    def network(x):
+        return layers[2] @ nn.functional.silu(layers[1] @ nn.functional.silu(layers[0] @ x))
+
+    for t in range(10):
+        k, v, q = (x[0, 0, t].detach() for x in (case.k, case.v, case.q))
+        theta, eta, alpha = (g[0, 0, t].item() for g in vars(case.gates).values())
+        error = 0.5 * (network(k) - v).pow(2).sum()
+        gradients = torch.autograd.grad(error, layers)
+        with torch.no_grad():
+            for W, S, u in zip(layers, momentum, gradients, strict=True):
+                S.mul_(eta).sub_(theta * u)
+                W.mul_(1 - alpha).add_(S)
+        torch.testing.assert_close(y[0, 0, t], network(q))
+
+
+def test_any_module_can_be_the_memory_of_sequential():
+    case = random_case(batch=3, heads=1, dim=4, depth=2, expansion=3)
+    module = nn.Sequential(nn.Linear(4, 12, bias=False), nn.SiLU(), nn.Linear(12, 4, bias=False))
+    module.double()
+    with torch.no_grad():
+        for parameter, w in zip(module.parameters(), case.weights, strict=True):
+            parameter.copy_(w[0])
+    inputs = case.part(0, 10)
+    y, state = sequential(*inputs, MemoryState.start_from(module, batch=3), 4, network=module)
+    expected, expected_state = sequential(*inputs, case.start(), 4)
+    torch.testing.assert_close(y, expected)
+    torch.testing.assert_close(state.weights, expected_state.weights)
+
+
+def test_a_module_with_biases_and_norms_learns_as_the_memory():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4))
+    k = nn.functional.normalize(torch.randn(2, 3, 1, 4), dim=-1).expand(2, 3, 60, 4)
+    v = torch.randn(2, 3, 1, 4).expand(2, 3, 60, 4)
+    gates = Gates.constant(theta=0.1, eta=0.0, alpha=0.0, shape=(2, 3, 60))
+    y, _ = sequential(k, k, v, gates, MemoryState.start_from(module, 2, 3), 1, network=module)
+    before, after = (y - v).norm(dim=-1)[..., 0], (y - v).norm(dim=-1)[..., -1]
+    assert (after < 0.05 * before).all()
+
+
+@pytest.mark.parametrize("rule", [chunked, scan])
+@pytest.mark.parametrize("chunk_size", [1, 3, 16, 64])
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("limits", [False, True])
+def test_the_parallel_forms_equal_the_loop(rule, chunk_size, depth, limits):
+    """Values, final state, and gradients by every input and starting weight; 35 tokens."""
+    case = random_case(time=35, depth=depth, limits=limits, seed=depth)
+    expected = everything(case, *case.run(sequential, chunk_size))
+    assert_same(everything(case, *case.run(rule, chunk_size)), expected)
+
+
+@pytest.mark.parametrize("rule", [chunked, scan])
+@pytest.mark.parametrize("options", [{"clip": 0.4}, {"residual_norm": True, "clip": 0.4}])
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_the_options_mean_the_same_in_every_form(rule, options, depth):
+    case = random_case(time=19, depth=depth, seed=7)
+    expected = everything(case, *case.run(sequential, 5, **options))
+    assert_same(everything(case, *case.run(rule, 5, **options)), expected)
+    plain = case.run(sequential, 5)[0]
+    assert (expected["y"] - plain).abs().max() > 1e-3, "the option changed nothing"
+
+
+@pytest.mark.parametrize("rule", [chunked, scan])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_residual_norm_without_clipping_equals_the_loop(rule, depth):
+    """Gentle gates: near zero weights LayerNorm's 1/std magnifies rounding beyond any bound."""
+    case = random_case(time=19, depth=depth, seed=8)
+    with torch.no_grad():
+        case.gates.alpha.mul_(0.02)
+        case.gates.theta.mul_(0.1)
+    expected = everything(case, *case.run(sequential, 5, residual_norm=True))
+    assert_same(everything(case, *case.run(rule, 5, residual_norm=True)), expected)
+
+
+@pytest.mark.parametrize("extreme", ["alpha", "eta", "theta"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_gate_at_its_limit_for_all_tokens_is_exact(extreme, value):
+    case = random_case(time=20, depth=2, seed=3)
+    with torch.no_grad():
+        getattr(case.gates, extreme).fill_(value if extreme != "theta" else value * 0.2)
+    expected = everything(case, *case.run(sequential, 8))
+    for rule in (chunked, scan):
+        assert_same(everything(case, *case.run(rule, 8)), expected)
+
+
+def test_alpha_of_one_clears_the_memory_exactly():
+    case = random_case(time=6, depth=2)
+    with torch.no_grad():
+        case.gates.alpha[:, :, 2], case.gates.eta[:, :, 2] = 1.0, 0.0
+        case.gates.theta[:, :, 2] = 0.0
+    for rule in (sequential, chunked, scan):
+        y, _ = case.run(rule, 6)
+        assert y[:, :, 2].eq(0).all(), rule.__name__
+        assert y[:, :, 1].ne(0).all()
+
+
+def shared(case, size, time):
+    """The same case with gates that are made of one number a chunk, and those numbers."""
+    per_chunk = case.gates.map(lambda g: g[..., ::size].detach().clone().requires_grad_())
+    spread = per_chunk.map(lambda g: g.repeat_interleave(size, -1)[..., :time])
+    return replace(case, gates=spread), per_chunk
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_gates_that_a_chunk_shares_make_the_momentum_a_convolution(depth):
+    results = []
+    for rule, options in ((sequential, {}), (scan, {"shared_gates": True})):
+        case, per_chunk = shared(random_case(time=14, depth=depth, limits=True, seed=5), 4, 14)
+        y, state = case.run(rule, 4, **options)
+        case.gates = per_chunk  # the gradients are by these
+        results.append(everything(case, y, state))
+    assert_same(*results)
+
+
+def test_a_convolution_may_begin_in_the_middle_of_a_chunk():
+    case, _ = shared(random_case(time=14, seed=5), 4, 14)
+    expected, _ = case.run(sequential, 4)
+    _, state = scan(*case.part(0, 2), case.start(), 4, shared_gates=True)
+    y, _ = scan(*case.part(2, 14), state, 4, shared_gates=True)
+    torch.testing.assert_close(y, expected[:, :, 2:])
+
+
+def test_a_convolution_refuses_gates_that_change_inside_a_chunk():
+    with pytest.raises(ValueError, match=r"gates\.theta: changes inside a chunk"):
+        random_case(time=8).run(scan, 4, shared_gates=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    batch=st.integers(1, 3),
+    heads=st.integers(1, 3),
+    time=st.integers(1, 20),
+    dim=st.integers(1, 5),
+    depth=st.integers(1, 4),
+    expansion=st.integers(1, 3),
+    chunk_size=st.integers(1, 24),
+    seed=st.integers(0, 10**6),
+    limits=st.booleans(),
+)
+def test_all_forms_agree_on_any_shape(chunk_size, **shape):
+    case = random_case(**shape)
+    expected = everything(case, *case.run(sequential, chunk_size))
+    assert_same(everything(case, *case.run(chunked, chunk_size)), expected)
+    assert_same(everything(case, *case.run(scan, chunk_size)), expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    cuts=st.lists(st.integers(1, 29), max_size=6),
+    depth=st.integers(1, 3),
+    chunk_size=st.integers(1, 12),
+    seed=st.integers(0, 10**6),
+)
+def test_any_split_of_a_sequence_gives_the_same_reading(cuts, depth, chunk_size, seed):
+    case = random_case(time=30, depth=depth, seed=seed, limits=True)
+    expected = everything(case, *case.run(chunked, chunk_size))
+    edges = [0, *sorted(set(cuts)), 30]
+    for rule in (sequential, chunked, scan):
+        state, parts = case.start(), []
+        for first, last in zip(edges, edges[1:], strict=False):
+            y, state = rule(*case.part(first, last), state, chunk_size)
+            parts.append(y)
+        assert_same(everything(case, torch.cat(parts, 2), state), expected)
+
+
+@pytest.mark.parametrize("rule", [sequential, chunked, scan])
+def test_token_by_token_equals_the_whole(rule):
+    case = random_case(time=11, depth=2, seed=9)
+    expected, _ = case.run(rule, 4)
+    state, parts = case.start(), []
+    for t in range(11):
+        y, state = rule(*case.part(t, t + 1), state, 4)
+        parts.append(y)
+    torch.testing.assert_close(torch.cat(parts, 2), expected, rtol=EXACT, atol=EXACT)
+
+
+def test_values_may_have_another_size_than_keys():
+    case = random_case(time=9, depth=2)
+    case.v = torch.randn(2, 2, 9, 3, dtype=torch.float64, requires_grad=True)
+    last = torch.randn(2, 3, 10, dtype=torch.float64, requires_grad=True)
+    case.weights = [case.weights[0], last]
+    expected = everything(case, *case.run(sequential, 4))
+    assert_same(everything(case, *case.run(chunked, 4)), expected)
+
+
+@pytest.mark.parametrize("rule", [sequential, chunked, scan])
+def test_half_precision_inputs_are_read_in_the_states_precision(rule):
+    case = random_case(time=12, dtype=torch.float32)
+    exact, _ = case.run(rule, 4)
+    q, k, v, gates = case.part(0, 12)
+    y, state = rule(q.bfloat16(), k.bfloat16(), v.bfloat16(), gates, case.start(), 4)
+    assert y.dtype == torch.bfloat16 and state.weights[0].dtype == torch.float32
+    assert (y - exact).abs().max() < 0.05
