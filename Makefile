@@ -12,7 +12,7 @@ BENCH_ARGS ?=
 # JupyterLab refuses to run as root (usual in containers) unless it is told to.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab test test-fast lint format bench doctor clean clean-all
+.PHONY: help setup lab test test-fast lint format notebooks bench doctor clean clean-all
 
 help:  ## list the targets (what `make` alone does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ lint: setup  ## check style and format, change nothing
 format: setup  ## put every file into the house format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+notebooks: setup  ## run every notebook again and store what it shows
+	$(PY) -m minititans.course.build
 
 bench: $(VENV)/.installed-bench  ## measure speed and memory (choose with BENCH_ARGS="...")
 	$(PY) -m benchmarks $(BENCH_ARGS)

@@ -11,6 +11,7 @@ from pathlib import Path
 # would take a core from whatever else is running, and be slowed down by it in turn.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import torch
 from tqdm import tqdm
 
 from benchmarks.figure import picture
@@ -34,6 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"--out: cannot make the directory {out}: {error.strerror}", file=sys.stderr)
         return 2
 
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+        os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for the processes we start
     about = machine()
     print(", ".join(f"{key} {value or 'not installed'}" for key, value in about.items()))
     if options.quick:
@@ -82,6 +86,9 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="a rehearsal in well under a minute")
     parser.add_argument(
+        "--threads", type=positive, metavar="N", help="threads of torch (default: torch's choice)"
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
@@ -89,6 +96,14 @@ def parser() -> argparse.ArgumentParser:
         f"{OUT / 'partial'}, so that a whole run's results stay)",
     )
     return parser
+
+
+def positive(text: str) -> int:
+    """What argparse calls for a number of threads."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"got {number}, expected at least 1")
+    return number
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,14 +15,21 @@ CANNOT = 3  # exit code of a child that found out it cannot measure here
 def lines_of(module: str, *arguments: object) -> Iterator[str]:
     """The lines that `python -m module arguments...` prints, as they come."""
     command = [sys.executable, "-m", module, *map(str, arguments)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    # Complaints go to a file, not a pipe: nobody reads while the child writes.
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
         try:
             yield from process.stdout
-            complaint = process.stderr.read().strip()
-        finally:
-            process.kill()  # only has an effect when we leave early
+        except BaseException:  # we are interrupted, or nobody wants the rest
+            process.kill()
+            raise
+        process.wait()
+        errors.seek(0)
+        complaint = errors.read().strip()
     if process.returncode == CANNOT:
         raise Unavailable(complaint)
     if process.returncode != 0:

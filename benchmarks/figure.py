@@ -52,7 +52,7 @@ def draw(axes: Axes, rows: list[Line], unit: str) -> None:
         axes.axhline(y, color=PALE, linewidth=1, zorder=0)
         axes.plot([m.low, m.high], [y, y], color=colour, linewidth=5, solid_capstyle="round")
         axes.plot(line.of.must, y, "|", color=INK, markersize=26, markeredgewidth=3)
-        axes.plot(line.of.aim, y, "D", color=INK, markersize=11, fillstyle="none", mew=2)
+        axes.plot(line.of.aim, y, "D", color=INK, markersize=11, fillstyle="none", mew=2, zorder=4)
         axes.plot(m.value, y, "o", color=colour, markersize=15, markeredgecolor="white", zorder=3)
         axes.annotate(
             f"{number(m.value)} {unit}\n{line.verdict}",

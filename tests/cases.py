@@ -1,6 +1,7 @@
 """Random inputs for the memory rule, in float64 so that 'equal' can mean 1e-10."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +40,15 @@ class Case:
 
 
 def random_case(
-    batch=2, heads=2, time=10, dim=5, depth=2, expansion=2, seed=0, limits=False, dtype=torch.float64
+    batch=2,
+    heads=2,
+    time=10,
+    dim=5,
+    depth=2,
+    expansion=2,
+    seed=0,
+    limits=False,
+    dtype=torch.float64,
 ) -> Case:
     """Keys and queries of norm 1; `limits` puts gates to exactly 0 and 1 in many places."""
     rng = torch.Generator().manual_seed(seed)
@@ -60,10 +69,7 @@ def random_case(
     if limits:
         theta = theta.clamp(max=0.3)  # theta's own limit is 0; large steps only blow numbers up
     widths = [dim] + [expansion * dim] * (depth - 1) + [dim]
-    weights = [
-        randn(heads, d_out, d_in) / d_in**0.5
-        for d_in, d_out in zip(widths, widths[1:], strict=False)
-    ]
+    weights = [randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in pairwise(widths)]
     for tensor in (q, k, v, theta, eta, alpha, *weights):
         tensor.requires_grad_()
     return Case(q, k, v, Gates(theta, eta, alpha), weights)

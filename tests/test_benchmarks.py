@@ -12,12 +12,14 @@ import torch
 
 from benchmarks import __main__ as command
 from benchmarks import rival
+from benchmarks.child import lines_of
 from benchmarks.figure import picture
 from benchmarks.files import write_whole
 from benchmarks.matmuls import BATCH, CHUNK, DIM, HEADS, Recorder, random_inputs, replay
 from benchmarks.measurement import Line, Measured, Measurement, Unavailable
 from benchmarks.measurements import MEASUREMENTS
 from benchmarks.report import as_json, document, row
+from benchmarks.resident import CLEAR_REFS, extra_peak
 from benchmarks.timing import Side, interleaved, ratio, summary
 from minititans.memory import chunked
 
@@ -158,6 +160,19 @@ def test_without_titans_pytorch_a_line_says_how_to_get_it(monkeypatch):
     assert "why_not" in document([line], {}, True, False, 0.0)["lines"][0]
 
 
+def test_a_process_of_its_own_answers_line_by_line_or_says_what_went_wrong():
+    assert len(list(lines_of("benchmarks.growth", 1))) == 1
+    with pytest.raises(RuntimeError, match="KeyError: 'nobody'"):
+        list(lines_of("benchmarks.peak", "nobody", 64))
+
+
+@pytest.mark.skipif(not CLEAR_REFS.exists(), reason="the peak can be reset on Linux only")
+def test_the_extra_peak_of_a_call_is_what_it_allocated_and_freed_again():
+    size = 200_000_000
+    extra = extra_peak(lambda: torch.ones(size, dtype=torch.uint8))
+    assert extra == pytest.approx(size, rel=0.1)
+
+
 def test_results_of_every_kind_become_json_and_a_picture():
     lines = [
         Line(a_measurement(), Measured(12.0, 11.0, 13.0, {"tokens": 5})),
@@ -183,11 +198,11 @@ def test_names_are_unique_and_targets_point_the_right_way():
 
 
 def test_a_quick_run_of_one_line_writes_json_and_a_picture(tmp_path):
-    done = run_benchmarks("--quick", "--only", "matmuls", "--out", tmp_path / "new" / "results")
+    out = tmp_path / "new" / "results"
+    done = run_benchmarks("--quick", "--only", "matmuls", "--threads", 1, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "QUICK" in done.stdout
     assert "its matmuls alone" in done.stdout
-    out = tmp_path / "new" / "results"
     assert {path.name for path in out.iterdir()} == {"bench.json", "bench.png"}
     size_of_png((out / "bench.png").read_bytes())
     result = json.loads((out / "bench.json").read_text())
@@ -199,6 +214,7 @@ def test_a_quick_run_of_one_line_writes_json_and_a_picture(tmp_path):
     assert 0 < line["low"] <= line["value"] <= line["high"]
     assert line["details"]["seconds"]["chunked"]["count"] > 1
     assert result["machine"]["torch"] == torch.__version__
+    assert result["machine"]["threads"] == 1
     assert os.sep not in str(result["machine"]["cpu"])
 
 

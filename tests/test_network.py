@@ -1,5 +1,7 @@
 """The memory network and its surprise, against autograd."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch.func import grad, vmap
@@ -10,8 +12,9 @@ from minititans.memory.network import loss, read, surprise_energy, surprise_fact
 def make(depth, rows=3, time=7, dim=4, width=6, dtype=torch.float64, seed=0):
     torch.manual_seed(seed)
     widths = [dim] + [width] * (depth - 1) + [dim]
-    weights = [torch.randn(rows, o, i, dtype=dtype) for i, o in zip(widths, widths[1:], strict=False)]
-    return weights, torch.randn(rows, time, dim, dtype=dtype), torch.randn(rows, time, dim, dtype=dtype)
+    weights = [torch.randn(rows, o, i, dtype=dtype) for i, o in pairwise(widths)]
+    keys, values = torch.randn(2, rows, time, dim, dtype=dtype)
+    return weights, keys, values
 
 
 def by_autograd(weights, keys, values, residual_norm=False):

@@ -1,6 +1,7 @@
 """Sequential against the paper's formulas by hand; chunked and scan against sequential."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -27,6 +28,66 @@ def test_sequential_with_a_matrix_is_the_closed_form_of_the_paper():
                 torch.testing.assert_close(y[b, h, t], M @ q)
             torch.testing.assert_close(state.weights[0][b, h], M)
             torch.testing.assert_close(state.momentum[0][b, h], S)
+
+
+def matrices(case, chunk_size=1, **gates):
+    """One head's matrix after every token, with some gates set to a constant; and its inputs."""
+    with torch.no_grad():
+        for name, value in gates.items():
+            getattr(case.gates, name).fill_(value)
+    state, found = case.start(), []
+    for t in range(case.q.shape[2]):
+        _, state = sequential(*case.part(t, t + 1), state, chunk_size)
+        found.append(state.weights[0][0, 0])
+    return found, case.weights[0][0], case.k[0, 0], case.v[0, 0], case.gates.theta[0, 0]
+
+
+def test_eta_and_alpha_of_zero_is_plain_gradient_descent():
+    """(8) for a matrix."""
+    found, M, k, v, theta = matrices(random_case(depth=1), eta=0.0, alpha=0.0)
+    for t, expected in enumerate(found):
+        M = M - theta[t] * torch.outer(M @ k[t] - v[t], k[t])
+        torch.testing.assert_close(M, expected)
+
+
+def test_alpha_of_zero_is_gradient_descent_with_momentum():
+    """(9) and (10): torch.optim.SGD with momentum, which keeps buf = eta buf + gradient."""
+    case = random_case(batch=1, heads=1, depth=2)
+    found, *_ = matrices(case, alpha=0.0, eta=0.9, theta=0.05)
+    layers = [nn.Parameter(w[0].detach().clone()) for w in case.weights]
+    optimiser = torch.optim.SGD(layers, lr=0.05, momentum=0.9)
+    for t, expected in enumerate(found):
+        k, v = case.k[0, 0, t].detach(), case.v[0, 0, t].detach()
+        optimiser.zero_grad()
+        (layers[1] @ nn.functional.silu(layers[0] @ k) - v).square().sum().div(2).backward()
+        optimiser.step()
+        torch.testing.assert_close(layers[0], expected)
+
+
+def test_without_momentum_and_forgetting_a_matrix_is_deltanet():
+    """(34)."""
+    found, S, k, v, theta = matrices(random_case(depth=1), eta=0.0, alpha=0.0)
+    one = torch.eye(5, dtype=torch.float64)
+    for t, expected in enumerate(found):
+        kk, vk = torch.outer(k[t], k[t]), torch.outer(v[t], k[t])
+        S = S @ (one - theta[t] * kk) + theta[t] * vk
+        torch.testing.assert_close(S, expected)
+
+
+def test_with_the_implicit_step_it_is_longhorn():
+    """(35): Longhorn's S minimises ‖S − S_{t−1}‖² + theta ‖S k − v‖², here solved directly."""
+    case = random_case(depth=1)
+    with torch.no_grad():
+        case.k.mul_(torch.rand(2, 2, 10, 1) + 0.5)  # keys of any norm
+        wanted = case.gates.theta.clone()
+        case.gates.theta.copy_(wanted / (1 + wanted * case.k.square().sum(-1)))
+    found, S, k, v, _ = matrices(case, eta=0.0, alpha=0.0)
+    one = torch.eye(5, dtype=torch.float64)
+    for t, expected in enumerate(found):
+        theta = wanted[0, 0, t]
+        right = S + theta * torch.outer(v[t], k[t])
+        S = right @ torch.linalg.inv(one + theta * torch.outer(k[t], k[t]))
+        torch.testing.assert_close(S, expected)
 
 
 def test_sequential_with_a_deep_memory_is_gradient_descent_by_autograd():
@@ -195,7 +256,7 @@ def test_any_split_of_a_sequence_gives_the_same_reading(cuts, depth, chunk_size,
     edges = [0, *sorted(set(cuts)), 30]
     for rule in (sequential, chunked, scan):
         state, parts = case.start(), []
-        for first, last in zip(edges, edges[1:], strict=False):
+        for first, last in pairwise(edges):
             y, state = rule(*case.part(first, last), state, chunk_size)
             parts.append(y)
         assert_same(everything(case, torch.cat(parts, 2), state), expected)

@@ -28,7 +28,7 @@ def repeat_one_key(depth: int, chunk_size: int, theta: float, eta: float) -> flo
 def test_a_repeated_key_is_learned_when_theta_is_at_most_one_minus_eta_over_the_chunk(
     depth, chunk_size, eta
 ):
-    assert repeat_one_key(depth, chunk_size, (1 - eta) / chunk_size, eta) < 0.05  # from about 1.5
+    assert repeat_one_key(depth, chunk_size, (1 - eta) / chunk_size, eta) < 0.1  # from about 1.5
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -13,7 +13,7 @@ from minititans.memory import NeuralMemory, Trace, chunked, scan, sequential
 @pytest.mark.parametrize("chunk_size", [1, 4, 32])
 def test_every_form_tells_the_same_story(rule, clip, depth, chunk_size):
     case = random_case(time=13, depth=depth, limits=True, seed=depth)
-    y, state, trace = case.run(rule, chunk_size, clip=clip, trace=True)
+    y, _, trace = case.run(rule, chunk_size, clip=clip, trace=True)
     _, _, expected = case.run(sequential, chunk_size, clip=clip, trace=True)
     for name, series in vars(expected).items():
         assert series.shape == (2, 2, 13) and not getattr(trace, name).requires_grad

@@ -1,0 +1,1 @@
+"""What the course in `notebooks/` needs beside the library."""

@@ -1,0 +1,50 @@
+"""What the documents point at exists."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\[(`?)([^\]]*?)\1\]\(([^)\s]+)\)")
+
+
+def links():
+    for page in PAGES:
+        for _, text, target in LINK.findall(page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                yield pytest.param(page, text, target, id=f"{page.name}: {text}")
+
+
+def names_in(path: Path) -> set[str]:
+    """Functions and classes of a module, methods as `Class.method`."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{m.name}" for m in node.body if isinstance(m, ast.FunctionDef)}
+    return found
+
+
+@pytest.mark.parametrize("page, text, target", list(links()))
+def test_a_link_leads_somewhere(page, text, target):
+    path = (page.parent / target.split("#")[0]).resolve()
+    assert path.exists(), f"{page.name} links to {target}, which does not exist"
+    if path.suffix == ".py" and "/" not in text:
+        assert text in names_in(path), f"{target} has no {text}"
+
+
+def test_every_equation_has_a_row():
+    rows = re.findall(r"^\| \((\d+)\) \|", (ROOT / "docs/equations.md").read_text(), re.MULTILINE)
+    assert [int(row) for row in rows] == list(range(1, 36))
+
+
+def test_every_row_of_the_choices_has_a_test():
+    lines = (ROOT / "docs/choices.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ")][2:]
+    assert len(rows) >= 10
+    for row in rows:
+        assert "](../tests/" in row.rsplit("|", 2)[1], f"no test beside: {row[:60]}"
