@@ -52,7 +52,7 @@ def test_another_safetensors_file_is_refused(tmp_path):
     from safetensors.torch import save_file
 
     save_file({"weights.0": torch.ones(2)}, tmp_path / "other.safetensors")
-    with pytest.raises(ValueError, match="is not a saved MemoryState"):
+    with pytest.raises(ValueError, match="is not a saved state"):
         MemoryState.load(tmp_path / "other.safetensors")
 
 

@@ -1,9 +1,11 @@
-"""What the memory carries from one call to the next."""
+"""What is carried from one call to the next, and how it is kept, cut off, copied and stored."""
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, Self
 
 import safetensors
 import safetensors.torch
@@ -12,11 +14,83 @@ from torch import Tensor, nn
 
 from minititans.memory.gates import Gates
 
-FORMAT = "minititans.MemoryState.1"
+FORMAT = "minititans.State.1"
+
+
+class State:
+    """A frozen dataclass of tensors, numbers, None, other states, and lists of these.
+
+    A state is never changed in place: every call returns a new one, so an old state can be kept
+    and read from again.
+    """
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """A new state with `function` applied to every tensor in it, once to a shared tensor."""
+        done: dict[int, Tensor] = {}
+
+        def once(tensor):
+            if id(tensor) not in done:
+                done[id(tensor)] = function(tensor)
+            return done[id(tensor)]
+
+        return _walk(self, once)
+
+    def detach(self) -> Self:
+        """The same values, cut off from the graph: gradients stop here (truncated training)."""
+        return self.map(Tensor.detach)
+
+    def clone(self) -> Self:
+        """A copy that shares no storage with this one."""
+        return self.map(Tensor.clone)
+
+    def to(self, *args, **kwargs) -> Self:
+        """Move or cast every tensor, with the arguments of `Tensor.to`."""
+        return self.map(lambda tensor: tensor.to(*args, **kwargs))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the state to a safetensors file, whole or not at all."""
+        tensors: dict[str, Tensor] = {}
+
+        def name(tensor):
+            tensors[f"t{len(tensors)}"] = tensor.detach().clone(
+                memory_format=torch.contiguous_format
+            )
+            return f"t{len(tensors) - 1}"
+
+        metadata = {"format": FORMAT, "tree": json.dumps(_describe(self.map(name)))}
+        # A reader sees the old file or the new one: the rename is atomic, and a half-written
+        # temporary file is never taken for a state.
+        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+        try:
+            safetensors.torch.save_file(tensors, temporary, metadata)
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> Self:
+        """Read a state that `save` wrote."""
+        with safetensors.safe_open(path, framework="pt", device=str(device)) as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise ValueError(
+                    f"path: {os.fspath(path)} is not a saved state: its format is "
+                    f"{metadata.get('format')!r}, expected {FORMAT!r}"
+                )
+            tree = json.loads(metadata["tree"])
+            names = list(file.keys())
+            tensors = {name: file.get_tensor(name) for name in names}
+        state = _rebuild(tree, tensors)
+        if not isinstance(state, cls):
+            raise ValueError(
+                f"path: {os.fspath(path)} holds a {type(state).__name__}, expected a {cls.__name__}"
+            )
+        return state
 
 
 @dataclass(frozen=True)
-class MemoryState:
+class MemoryState(State):
     """The memory after the tokens read so far; nothing crosses from one batch row to another.
 
     weights:     `M_t`, one `[batch, heads, d_out, d_in]` a layer; reading uses these
@@ -26,9 +100,6 @@ class MemoryState:
     chunk_size:  the chunk size these tokens were read with; None before the first token
     conv:        the last inputs of a `NeuralMemory`'s convolution, `[batch, conv - 1, channels]`
     gates:       the open chunk's gates, each `[batch, heads]`, where a chunk shares its gates
-
-    A state is never changed in place: every call returns a new one, so an old state can be kept
-    and read from again.
     """
 
     weights: list[Tensor]
@@ -77,74 +148,40 @@ class MemoryState:
     def heads(self) -> int:
         return self.weights[0].shape[1]
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> "MemoryState":
-        """A new state with `function` applied to every tensor in it."""
-        weights = [function(w) for w in self.weights]
-        return replace(
-            self,
-            weights=weights,
-            momentum=[function(s) for s in self.momentum],
-            # On a chunk's boundary the chunk starts from the current weights: keep one list.
-            chunk_start=weights if self.position == 0 else [function(w) for w in self.chunk_start],
-            conv=None if self.conv is None else function(self.conv),
-            gates=None if self.gates is None else self.gates.map(function),
-        )
 
-    def detach(self) -> "MemoryState":
-        """The same values, cut off from the graph: gradients stop here (truncated training)."""
-        return self.map(Tensor.detach)
+def _walk(value: Any, function: Callable[[Tensor], Any]) -> Any:
+    """Rebuild a state with `function` of its tensors in their places."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, list):
+        return [_walk(item, function) for item in value]
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return type(value)(**{name: _walk(item, function) for name, item in fields.items()})
+    return value
 
-    def clone(self) -> "MemoryState":
-        """A copy that shares no storage with this one."""
-        return self.map(Tensor.clone)
 
-    def to(self, *args, **kwargs) -> "MemoryState":
-        """Move or cast every tensor, with the arguments of `Tensor.to`."""
-        return self.map(lambda tensor: tensor.to(*args, **kwargs))
+def _describe(value: Any) -> Any:
+    """A state whose tensors are names, as JSON."""
+    if isinstance(value, list):
+        return [_describe(item) for item in value]
+    if dataclasses.is_dataclass(value):
+        fields = {f.name: _describe(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__, "fields": fields}
+    return value
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the state to a safetensors file, whole or not at all."""
-        tensors = {}
-        for name in ("weights", "momentum", "chunk_start"):
-            tensors |= {f"{name}.{layer}": t for layer, t in enumerate(getattr(self, name))}
-        if self.conv is not None:
-            tensors["conv"] = self.conv
-        if self.gates is not None:
-            tensors |= {f"gates.{name}": t for name, t in vars(self.gates).items()}
-        tensors = {
-            name: t.detach().clone(memory_format=torch.contiguous_format)
-            for name, t in tensors.items()
-        }
-        about = json.dumps({"position": self.position, "chunk_size": self.chunk_size})
-        # A reader sees the old file or the new one: the rename is atomic, a half-written
-        # temporary file is never taken for a state.
-        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-        try:
-            safetensors.torch.save_file(tensors, temporary, {"format": FORMAT, "about": about})
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> "MemoryState":
-        """Read a state that `save` wrote."""
-        with safetensors.safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ValueError(
-                    f"path: {os.fspath(path)} is not a saved MemoryState: its format is "
-                    f"{metadata.get('format')!r}, expected {FORMAT!r}"
-                )
-            names = list(file.keys())
-            tensors = {name: file.get_tensor(name) for name in names}
-        layers = range(sum(name.startswith("weights.") for name in names))
-        lists = {
-            name: [tensors[f"{name}.{layer}"] for layer in layers]
-            for name in ("weights", "momentum", "chunk_start")
-        }
-        gates = None
-        if "gates.theta" in tensors:
-            gates = Gates(*(tensors[f"gates.{name}"] for name in ("theta", "eta", "alpha")))
-        about = json.loads(metadata["about"])
-        return cls(**lists, **about, conv=tensors.get("conv"), gates=gates)
+def _rebuild(tree: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(tree, list):
+        return [_rebuild(item, tensors) for item in tree]
+    if isinstance(tree, dict):
+        known = {each.__name__: each for each in (Gates, *_subclasses(State))}
+        if tree["class"] not in known:
+            raise ValueError(f"path: holds a {tree['class']!r}, which this version does not know")
+        fields = {name: _rebuild(item, tensors) for name, item in tree["fields"].items()}
+        return known[tree["class"]](**fields)
+    return tensors[tree] if isinstance(tree, str) else tree
+
+
+def _subclasses(cls: type) -> list[type]:
+    return [each for sub in cls.__subclasses__() for each in (sub, *_subclasses(sub))]
