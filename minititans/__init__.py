@@ -13,6 +13,8 @@ _PUBLIC = {
     "Gates": "minititans.memory",
     "MemoryState": "minititans.memory",
     "NeuralMemory": "minititans.memory",
+    "TitansConfig": "minititans.config",
+    "TitansLM": "minititans.model",
     "Trace": "minititans.memory",
 }
 __all__ = [*_PUBLIC, "__version__"]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import __main__ as command
 from benchmarks import rival
 from benchmarks.child import lines_of
 from benchmarks.figure import picture
 from benchmarks.files import write_whole
+from benchmarks.line import line_of
 from benchmarks.matmuls import BATCH, CHUNK, DIM, HEADS, Recorder, random_inputs, replay
 from benchmarks.measurement import Line, Measured, Measurement, Unavailable
 from benchmarks.measurements import MEASUREMENTS
@@ -154,7 +154,7 @@ def test_without_titans_pytorch_a_line_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "titans_pytorch", None)  # what makes an import fail
     with pytest.raises(Unavailable, match=r"pip install titans-pytorch==0\.5\.5"):
         rival.their_memory("token")
-    line = command.line_of(MEASUREMENTS[0], quick=True)
+    line = line_of(MEASUREMENTS[0], quick=True)
     assert line.measured is None
     assert "pip install" in row(line)
     assert "why_not" in document([line], {}, True, False, 0.0)["lines"][0]

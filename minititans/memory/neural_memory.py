@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
 
+from minititans.memory import network
 from minititans.memory.checks import (
     check_choice,
     check_clip,
@@ -141,10 +142,23 @@ class NeuralMemory(nn.Module):
             rule = BACKENDS[self.backend_in_use]
             q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
             y, state, *traced = rule(q, k, v, gates, state, self.chunk_size, **options)
-        state = replace(state, conv=conv, gates=open_gates)
+        return self._answer(x, y), replace(state, conv=conv, gates=open_gates), *traced
 
+    def read(self, x: Tensor, weights: list[Tensor]) -> Tensor:
+        """Ask without writing, `M*(x W_Q)`: x `[batch, time, dim]`, weights those of a state.
+
+        The convolution is left out: it belongs to the sequence that is being written.
+        """
+        q = F.silu(F.linear(x, self.to_qkv.weight[: self.dim]))
+        q = F.normalize(rearrange(q, "b t (h d) -> b h t d", h=self.heads), dim=-1)
+        with torch.autocast(x.device.type, enabled=False):
+            y = network.read(weights, q.to(weights[0].dtype), self.residual_norm)
+        return self._answer(x, y)
+
+    def _answer(self, x: Tensor, y: Tensor) -> Tensor:
+        """From the heads' readings to the layer's output: norm, gate, projection."""
         y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")
-        return self.to_out(y * F.silu(self.out_gate(x))), state, *traced
+        return self.to_out(y * F.silu(self.out_gate(x)))
 
     def _gates(self, x: Tensor, state: MemoryState) -> tuple[Gates, Gates | None]:
         """The gates of every token of x, and those of the chunk that is open after x."""

@@ -47,6 +47,12 @@ class State:
         """Move or cast every tensor, with the arguments of `Tensor.to`."""
         return self.map(lambda tensor: tensor.to(*args, **kwargs))
 
+    @classmethod
+    def expect(cls, state: Any) -> None:
+        """Refuse what is neither None nor a state of this class."""
+        if state is not None and not isinstance(state, cls):
+            raise TypeError(f"state: got {type(state).__name__}, expected a {cls.__name__}")
+
     def save(self, path: str | os.PathLike) -> None:
         """Write the state to a safetensors file, whole or not at all."""
         tensors: dict[str, Tensor] = {}

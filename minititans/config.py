@@ -1,0 +1,107 @@
+"""The settings of a model, in one frozen dataclass."""
+
+from dataclasses import dataclass, replace
+
+VARIANTS = ("mac", "mag", "mal", "lmm")
+ATTENTIONS = ("transformer", "swa")  # full causal attention, and in a sliding window
+
+# The paper's sizes (section 5.1) with its vocabulary: width, layers, heads, parameters.
+PRESETS = {
+    "170m": (768, 12, 12, 170e6),
+    "340m": (1024, 20, 16, 340e6),
+    "400m": (1024, 24, 16, 400e6),
+    "760m": (1536, 24, 16, 760e6),
+}
+
+
+@dataclass(frozen=True)
+class TitansConfig:
+    """What a `TitansLM` is made of.
+
+    variant:    "mac", "mag", "mal" or "lmm"; "transformer" or "swa"; the name of a relative
+                such as "deltanet"; or two names with a plus, "deltanet+swa", in alternate blocks
+    vocab_size, dim, layers, heads: as in any language model; heads are attention's and the memory's
+    ff:         hidden size of the SwiGLU in each block; None for 8/3 of dim
+    tie:        one matrix for the embedding and the head
+    window:     tokens that sliding-window attention sees (MAG, MAL, swa)
+    segment:    tokens in a segment of MAC
+    persistent: number of persistent tokens
+    depth, expansion, chunk_size, momentum, forgetting, conv, gates, theta_max, clip,
+    residual_norm, backend: the memory's, see `NeuralMemory`
+    literal:    MAC as the paper writes it, which sees the future; to show that it does
+    checkpoint: compute each block's activations again in the backward pass, to save memory
+    """
+
+    variant: str = "mac"
+    vocab_size: int = 256
+    dim: int = 64
+    layers: int = 2
+    heads: int = 4
+    ff: int | None = None
+    tie: bool = True
+    window: int = 64
+    segment: int = 64
+    persistent: int = 4
+    depth: int = 2
+    expansion: int = 1
+    chunk_size: int = 16
+    momentum: bool = True
+    forgetting: bool = True
+    conv: int = 4
+    gates: str = "token"
+    theta_max: float = 1.0
+    clip: float | None = 1.0
+    residual_norm: bool = False
+    backend: str = "auto"
+    literal: bool = False
+    checkpoint: bool = False
+
+    def __post_init__(self):
+        for name in ("vocab_size", "dim", "layers", "heads", "window", "segment"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name}: got {value!r}, expected a whole number of at least 1")
+        if not isinstance(self.persistent, int) or self.persistent < 0:
+            raise ValueError(f"persistent: got {self.persistent!r}, expected 0 or more tokens")
+        if self.ff is not None and self.ff < 1:
+            raise ValueError(f"ff: got {self.ff!r}, expected a positive number, or None")
+        if self.literal and self.variant != "mac":
+            raise ValueError(f"literal: is MAC's, but variant is {self.variant!r}")
+
+    @property
+    def ff_size(self) -> int:
+        return self.ff if self.ff is not None else -(-8 * self.dim // 24) * 8
+
+    def with_parameters(self, target: float) -> "TitansConfig":
+        """The same model with `ff` chosen so that it has about `target` parameters.
+
+        >>> from minititans.model import count_parameters
+        >>> sizes = [count_parameters(TitansConfig(v).with_parameters(2e5)) for v in VARIANTS]
+        >>> all(abs(size / 2e5 - 1) < 0.05 for size in sizes)
+        True
+        """
+        from minititans.model import count_parameters
+
+        step = 1 if target < 1e7 else 8  # multiples of 8 suit the hardware, where it matters
+        without = count_parameters(replace(self, ff=step)) - 3 * self.dim * step * self.layers
+        ff = round((target - without) / (3 * self.dim * self.layers) / step) * step
+        if ff < 1:
+            raise ValueError(
+                f"target: {target:,.0f} parameters, but this {self.variant} has {without:,} "
+                "before its feed-forward layers; make it narrower or shallower"
+            )
+        return replace(self, ff=ff)
+
+    @classmethod
+    def preset(cls, name: str, variant: str = "mac", **changes) -> "TitansConfig":
+        """One of the paper's sizes, for any variant at the same number of parameters.
+
+        >>> TitansConfig.preset("170m").dim
+        768
+        """
+        if name not in PRESETS:
+            raise ValueError(f"name: got {name!r}, expected one of {', '.join(PRESETS)}")
+        dim, layers, heads, parameters = PRESETS[name]
+        sizes = {"vocab_size": 32_000, "dim": dim, "layers": layers, "heads": heads}
+        memory = {"chunk_size": 64, "window": 512, "segment": 512, "persistent": 16}
+        return cls(variant=variant, **(sizes | memory | changes)).with_parameters(parameters)

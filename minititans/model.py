@@ -1,0 +1,232 @@
+"""A language model around any of the variants: embedding, blocks, head, and generation."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import safetensors.torch
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from minititans.attention import WindowAttention
+from minititans.config import ATTENTIONS, VARIANTS, TitansConfig
+from minititans.memory import NeuralMemory
+from minititans.memory.state import State
+from minititans.variants import LMM, MAC, MAG, MAL
+
+FORMAT = "minititans.TitansLM.1"
+
+
+@dataclass(frozen=True)
+class ModelState(State):
+    """What every block carries on, and how many tokens were read."""
+
+    blocks: list[Any]
+    tokens: int
+
+
+class TitansLM(nn.Module):
+    """Tokens in, logits for the next token out.
+
+    >>> model = TitansLM(TitansConfig(variant="mag", vocab_size=50))
+    >>> tokens = torch.randint(50, (2, 20))
+    >>> logits, state = model(tokens[:, :12])
+    >>> more, state = model(tokens[:, 12:], state)  # carries on
+    >>> logits.shape, more.shape, state.tokens
+    (torch.Size([2, 12, 50]), torch.Size([2, 8, 50]), 20)
+    """
+
+    def __init__(self, config: TitansConfig):
+        super().__init__()
+        self.config = config
+        self.embed = nn.Embedding(config.vocab_size, config.dim)
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.layers))
+        self.norm = nn.RMSNorm(config.dim)
+        self.head = nn.Linear(config.dim, config.vocab_size, bias=False)
+        nn.init.normal_(self.embed.weight, std=0.02 if config.tie else 1.0)
+        nn.init.normal_(self.head.weight, std=0.02)
+        if config.tie:
+            self.head.weight = self.embed.weight
+
+    def forward(self, tokens: Tensor, state: ModelState | None = None) -> tuple[Tensor, ModelState]:
+        """tokens: `[batch, time]`, going on from `state`; returns `[batch, time, vocab_size]`."""
+        self._check(tokens, state)
+        x = self.embed(tokens)  # [batch, time, dim]
+        if self.config.tie:
+            x = x * self.config.dim**0.5  # small for the head, of size 1 for the blocks
+        before = [None] * len(self.blocks) if state is None else state.blocks
+        after = []
+        for block, block_state in zip(self.blocks, before):
+            if self.config.checkpoint and torch.is_grad_enabled():
+                x, block_state = checkpoint(block, x, block_state, use_reentrant=False)
+            else:
+                x, block_state = block(x, block_state)
+            after.append(block_state)
+        read = 0 if state is None else state.tokens
+        return self.head(self.norm(x)), ModelState(after, read + tokens.shape[1])
+
+    @torch.no_grad()
+    def generate(
+        self,
+        prompt: Tensor,
+        max_new_tokens: int = 100,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+        state: ModelState | None = None,
+    ) -> Tensor:
+        """Go on from `prompt`, `[batch, time]`: returns prompt and new tokens.
+
+        Each new token costs the same, however many came before (save with "transformer", whose
+        attention keeps everything). temperature 0 always takes the likeliest; a seed makes the
+        choice repeatable.
+        """
+        if temperature < 0:
+            raise ValueError(f"temperature: got {temperature!r}, expected 0 or more")
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"top_k: got {top_k!r}, expected at least 1, or None for all")
+        if max_new_tokens < 0:
+            raise ValueError(f"max_new_tokens: got {max_new_tokens!r}, expected 0 or more")
+        rng = None
+        if seed is not None:
+            rng = torch.Generator(device=prompt.device).manual_seed(seed)
+        tokens = [prompt]
+        for _ in range(max_new_tokens):
+            logits, state = self(tokens[-1], state)
+            tokens.append(_choose(logits[:, -1], temperature, top_k, rng))
+        return torch.cat(tokens, 1)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Weights and configuration in one safetensors file, written whole or not at all."""
+        about = json.dumps(dataclasses.asdict(self.config))
+        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+        try:
+            weights = {name: w.detach().contiguous() for name, w in self._unique().items()}
+            safetensors.torch.save_file(weights, temporary, {"format": FORMAT, "config": about})
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> "TitansLM":
+        """A model that `save` wrote."""
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            metadata = file.metadata() or {}
+        if metadata.get("format") != FORMAT:
+            raise ValueError(
+                f"path: {os.fspath(path)} is not a saved TitansLM: its format is "
+                f"{metadata.get('format')!r}, expected {FORMAT!r}"
+            )
+        model = cls(TitansConfig(**json.loads(metadata["config"]))).to(device)
+        weights = safetensors.torch.load_file(path, device=str(device))
+        if model.config.tie:
+            weights["head.weight"] = weights["embed.weight"]
+        model.load_state_dict(weights)
+        return model
+
+    def _unique(self) -> dict[str, Tensor]:
+        """Weights by name, a tied one once."""
+        weights = self.state_dict()
+        if self.config.tie:
+            del weights["head.weight"]
+        return weights
+
+    def _check(self, tokens: Tensor, state: ModelState | None) -> None:
+        if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.is_complex():
+            found = tokens.dtype if isinstance(tokens, Tensor) else type(tokens).__name__
+            raise TypeError(f"tokens: got {found}, expected a tensor of whole numbers")
+        if tokens.dim() != 2 or 0 in tokens.shape:
+            raise ValueError(
+                f"tokens: got shape {list(tokens.shape)}, expected [batch, time], neither empty"
+            )
+        if tokens.device.type != "meta" and not torch.compiler.is_compiling():
+            low, high = (int(x) for x in torch.aminmax(tokens))
+            if low < 0 or high >= self.config.vocab_size:
+                raise ValueError(
+                    f"tokens: got values from {low} to {high}, "
+                    f"expected 0 to {self.config.vocab_size - 1}"
+                )
+        if state is not None:
+            ModelState.expect(state)
+            if len(state.blocks) != len(self.blocks):
+                raise ValueError(
+                    f"state: made for {len(state.blocks)} layers, expected {len(self.blocks)}"
+                )
+
+
+class Block(nn.Module):
+    """A mixer, which lets tokens see each other, and a SwiGLU, which does not; both residual."""
+
+    def __init__(self, config: TitansConfig, layer: int):
+        super().__init__()
+        self.norm, self.mixer = nn.RMSNorm(config.dim), make_mixer(config, layer)
+        self.ff_norm, self.ff = nn.RMSNorm(config.dim), SwiGLU(config.dim, config.ff_size)
+
+    def forward(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        y, state = self.mixer(self.norm(x), state)
+        x = x + y
+        return x + self.ff(self.ff_norm(x)), state
+
+
+class SwiGLU(nn.Module):
+    """`(silu(x A) ⊙ x B) C`"""
+
+    def __init__(self, dim: int, hidden: int):
+        super().__init__()
+        self.up = nn.Linear(dim, 2 * hidden, bias=False)
+        self.down = nn.Linear(hidden, dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, value = self.up(x).chunk(2, -1)
+        return self.down(F.silu(gate) * value)
+
+
+def make_mixer(config: TitansConfig, layer: int) -> nn.Module:
+    """The layer that `config.variant` names: `y, state = mixer(x, state)`."""
+    names = config.variant.split("+")
+    name = names[layer % len(names)]
+    c = config
+    if name in VARIANTS:
+        memory = NeuralMemory(
+            c.dim, c.heads, c.depth, c.expansion, c.chunk_size, c.momentum, c.forgetting, c.conv,
+            c.backend, gates=c.gates, theta_max=c.theta_max, clip=c.clip,
+            residual_norm=c.residual_norm,
+        )  # fmt: skip
+        makers: dict[str, Callable[[], nn.Module]] = {
+            "mac": lambda: MAC(c.dim, c.heads, memory, c.segment, c.persistent, c.literal),
+            "mag": lambda: MAG(c.dim, c.heads, memory, c.window, c.persistent),
+            "mal": lambda: MAL(c.dim, c.heads, memory, c.window, c.persistent),
+            "lmm": lambda: LMM(c.dim, memory, c.persistent),
+        }
+        return makers[name]()
+    if name in ATTENTIONS:
+        return WindowAttention(c.dim, c.heads, c.window if name == "swa" else None)
+    raise ValueError(
+        f"variant: got {config.variant!r}, expected one of "
+        + ", ".join(map(repr, (*VARIANTS, *ATTENTIONS)))
+    )
+
+
+def count_parameters(config: TitansConfig) -> int:
+    """How many parameters a model of this configuration has; nothing is allocated."""
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in TitansLM(config).parameters())
+
+
+def _choose(
+    logits: Tensor, temperature: float, top_k: int | None, rng: torch.Generator | None
+) -> Tensor:
+    """One token a row from `[batch, vocab]`, as `[batch, 1]`."""
+    if temperature == 0:
+        return logits.argmax(-1, keepdim=True)
+    if top_k is not None:
+        smallest = logits.topk(min(top_k, logits.shape[-1])).values[:, -1:]
+        logits = logits.masked_fill(logits < smallest, -torch.inf)
+    return torch.multinomial((logits / temperature).softmax(-1), 1, generator=rng)

@@ -1,0 +1,85 @@
+"""Memory as a context (MAC): attention sees what the memory recalls. Section 4.1."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from minititans.attention import SegmentAttention, SegmentState
+from minititans.memory import MemoryState, NeuralMemory
+from minititans.memory.state import State
+from minititans.variants.combine import Combine
+from minititans.variants.persistent import Persistent
+
+
+@dataclass(frozen=True)
+class MACState(State):
+    """memory: M now; before: M's weights before the open segment; open: its keys and values."""
+
+    memory: MemoryState
+    before: list[Tensor]
+    open: SegmentState | None
+    position: int  # tokens of the open segment so far
+
+
+class MAC(nn.Module):
+    """For each segment S of the input:
+
+        h = M*(S W_Q), with M as it was before the segment        (21)
+        S̃ = p || h || S                                           (22)
+        y = Attn(S̃)                                               (23)
+        M ← M(y)                                                  (24)
+        o = y ⊗ M*(y)                                             (25)
+
+    Read to the letter this shows a token its future: attention would see h_j of later tokens, and
+    (25) would read from an M that has seen the whole segment. So h_j is visible from token j on,
+    and each token reads from its own M. `literal=True` is the letter, to show the leak; it
+    needs whole segments in one call.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        memory: NeuralMemory,
+        segment: int = 64,
+        persistent: int = 4,
+        literal: bool = False,
+    ):
+        super().__init__()
+        self.segment, self.literal = segment, literal
+        self.persistent, self.memory = Persistent(persistent, dim), memory
+        self.attention = SegmentAttention(dim, heads, segment, literal)
+        self.combine = Combine(dim)
+
+    def forward(self, x: Tensor, state: MACState | None = None) -> tuple[Tensor, MACState]:
+        MACState.expect(state)
+        if state is None:
+            memory = self.memory.start(len(x))
+            state = MACState(memory, memory.weights, None, 0)
+        p = self.persistent.tokens
+        p = x.new_empty(0, x.shape[-1]) if p is None else p
+        outputs = []
+        for first, last in self.parts(x.shape[1], state.position):
+            S = x[:, first:last]
+            h = self.memory.read(S, state.before)  # (21)
+            y, open_segment = self.attention(p, h, S, state.open)  # (22), (23)
+            m, memory = self.memory(y, state.memory)  # (24), and (25)'s M*(y), token by token
+            if self.literal:
+                m = self.memory.read(y, memory.weights)
+            outputs.append(self.combine(y, m))  # (25)
+            position = (state.position + last - first) % self.segment
+            if position == 0:
+                state = MACState(memory, memory.weights, None, 0)
+            else:
+                state = MACState(memory, state.before, open_segment, position)
+        return torch.cat(outputs, 1), state
+
+    def parts(self, time: int, position: int) -> Iterator[tuple[int, int]]:
+        """Where segments begin and end in this call, the first and last perhaps in part."""
+        first = 0
+        while first < time:
+            last = min(time, first + self.segment - position)
+            yield first, last
+            first, position = last, 0

@@ -1,0 +1,23 @@
+"""Persistent memory: learned tokens that do not depend on the input (section 3.3)."""
+
+import torch
+from torch import Tensor, nn
+
+from minititans.memory import MemoryState, NeuralMemory
+
+
+class Persistent(nn.Module):
+    """`p_1 … p_N` of (19). With N = 0 there is nothing before the sequence."""
+
+    def __init__(self, tokens: int, dim: int):
+        super().__init__()
+        self.tokens = nn.Parameter(torch.randn(tokens, dim)) if tokens else None
+
+    def read_into(self, memory: NeuralMemory, batch: int) -> tuple[Tensor | None, MemoryState]:
+        """Let the memory read p before the sequence: `M(p || x)` is this, and then `M(x)`.
+
+        Returns what it answered, `[batch, tokens, dim]`, and its state.
+        """
+        if self.tokens is None:
+            return None, memory.start(batch)
+        return memory(self.tokens.expand(batch, -1, -1))

@@ -1,0 +1,170 @@
+"""Attention against its definition, written with loops over queries and keys."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minititans.attention import (
+    SegmentAttention,
+    WindowAttention,
+    rotate,
+    segment_mask,
+    window_attention,
+    window_mask,
+)
+
+
+def by_definition(q, k, v, may_see, scale):
+    """(2), one query and one key at a time: q, k, v `[time, dim]`."""
+    rows = []
+    for i in range(len(q)):
+        seen = [j for j in range(len(k)) if may_see(i, j)]
+        scores = torch.stack([(q[i] @ k[j]) * scale for j in seen])
+        weights = (scores - scores.max()).exp()
+        rows.append(sum(w * v[j] for w, j in zip(weights, seen, strict=True)) / weights.sum())
+    return torch.stack(rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    queries=st.integers(1, 30),
+    past=st.integers(0, 40),
+    window=st.one_of(st.none(), st.integers(1, 12)),
+    prefix=st.integers(0, 3),
+    seed=st.integers(0, 10**6),
+)
+def test_blocks_and_masks_are_attention_by_definition(queries, past, window, prefix, seed):
+    torch.manual_seed(seed)
+    if window is not None:
+        past = min(past, window - 1)
+    dim, keys = 4, past + queries
+    q = torch.randn(1, 1, queries, dim, dtype=torch.float64)
+    k, v = torch.randn(2, 1, 1, keys, dim, dtype=torch.float64)
+    extra = torch.randn(2, 1, 1, prefix, dim, dtype=torch.float64) if prefix else (None, None)
+    found = window_attention(q, k, v, window, *extra)
+
+    def may_see(i, j):
+        if j < prefix:
+            return True
+        distance = (i + past) - (j - prefix)
+        return distance >= 0 and (window is None or distance < window)
+
+    all_k = torch.cat([extra[0], k], 2)[0, 0] if prefix else k[0, 0]
+    all_v = torch.cat([extra[1], v], 2)[0, 0] if prefix else v[0, 0]
+    expected = by_definition(q[0, 0], all_k, all_v, may_see, 1 / math.sqrt(dim))
+    torch.testing.assert_close(found[0, 0], expected)
+
+
+def test_masks_say_who_sees_whom():
+    for i in range(6):
+        for j in range(6):
+            assert window_mask(6, 6, 3)[i, j] == (0 <= i - j < 3)
+    mask, literal = segment_mask(4, 4, 2), segment_mask(4, 4, 2, literal=True)
+    for i in range(4):
+        assert mask[i, :2].all()
+        for j in range(4):
+            assert mask[i, 2 + j] == (j <= i) and mask[i, 6 + j] == (j <= i)
+            assert literal[i, 2 + j] and literal[i, 6 + j] == (j <= i)
+
+
+def test_rotated_products_depend_on_distance_alone():
+    q, k = torch.randn(2, 1, 8, dtype=torch.float64)
+    products = [
+        (rotate(q, torch.tensor([a])) * rotate(k, torch.tensor([a - 5]))).sum() for a in (5, 6, 1e6)
+    ]
+    torch.testing.assert_close(products[0], products[1])
+    torch.testing.assert_close(products[0], products[2], rtol=1e-7, atol=1e-7)
+    other = (rotate(q, torch.tensor([5])) * rotate(k, torch.tensor([1]))).sum()
+    assert abs(other - products[0]) > 1e-6
+
+
+@pytest.mark.parametrize("window", [None, 1, 5])
+@pytest.mark.parametrize("prefixed", [False, True])
+def test_any_split_gives_the_same_attention(window, prefixed):
+    torch.manual_seed(0)
+    attention = WindowAttention(8, 2, window).double()
+    prefix = torch.randn(3, 8, dtype=torch.float64) if prefixed else None
+    x = torch.randn(2, 23, 8, dtype=torch.float64)
+    expected, _ = attention(x, prefix=prefix)
+    for cuts in ([1, 2, 3], [7], [11, 12, 22], list(range(1, 23))):
+        state, parts = None, []
+        for part in torch.tensor_split(x, cuts, dim=1):
+            y, state = attention(part, state, prefix)
+            parts.append(y)
+        torch.testing.assert_close(torch.cat(parts, 1), expected)
+    assert state.position == 23
+    assert state.keys.shape[2] == (23 if window is None else window - 1)
+
+
+def test_the_prefix_is_seen_alike_at_every_position():
+    """Far out, where nothing else is in the window, the prefix's share does not depend on where."""
+    torch.manual_seed(0)
+    attention = WindowAttention(8, 2, window=1).double()
+    prefix = torch.randn(3, 8, dtype=torch.float64)
+    x = torch.randn(1, 1, 8, dtype=torch.float64).expand(1, 5000, 8)
+    y, _ = attention(x, prefix=prefix)
+    torch.testing.assert_close(y[:, 0], y[:, -1])
+    assert (y - attention(x)[0]).abs().max() > 1e-3
+
+
+def test_memory_of_a_long_window_pass_is_linear_in_length():
+    """The largest tensor inside, for twice the length, is twice as large."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Largest(TorchDispatchMode):
+        size = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            if isinstance(result, torch.Tensor):
+                self.size = max(self.size, result.numel())
+            return result
+
+    attention = WindowAttention(8, 2, window=16)
+    sizes = []
+    for time in (1024, 2048):
+        with torch.no_grad(), Largest() as largest:
+            attention(torch.randn(1, time, 8))
+        sizes.append(largest.size)
+    assert sizes[1] <= 2.1 * sizes[0], sizes
+
+
+def test_a_segment_in_parts_is_the_segment():
+    torch.manual_seed(0)
+    attention = SegmentAttention(8, 2, segment=6).double()
+    p = torch.randn(2, 8, dtype=torch.float64)
+    h, x = torch.randn(2, 1, 6, 8, dtype=torch.float64)
+    expected, _ = attention(p, h, x)
+    state, parts = None, []
+    for first, last in ((0, 2), (2, 3), (3, 6)):
+        y, state = attention(p, h[:, first:last], x[:, first:last], state)
+        parts.append(y)
+    torch.testing.assert_close(torch.cat(parts, 1), expected)
+
+
+def test_segment_attention_is_attention_by_definition():
+    torch.manual_seed(0)
+    attention = SegmentAttention(4, 1, segment=5).double()
+    p = torch.randn(2, 4, dtype=torch.float64)
+    h, x = torch.randn(2, 1, 5, 4, dtype=torch.float64)
+    y, _ = attention(p, h, x)
+    q, k, v = (
+        torch.cat([part @ w.T for part in (p, h[0], x[0])])
+        for w in attention.to_qkv.weight.chunk(3)
+    )
+    positions = torch.arange(12)
+    q, k = rotate(q, positions)[7:], rotate(k, positions)
+
+    def may_see(i, j):
+        return j < 2 or (j - 2 <= i if j < 7 else j - 7 <= i)
+
+    expected = by_definition(q, k, v, may_see, 0.5) @ attention.to_out.weight.T
+    torch.testing.assert_close(y[0], expected)
+
+
+def test_odd_head_sizes_are_refused():
+    with pytest.raises(ValueError, match="dim: got 6, expected heads"):
+        WindowAttention(6, 2, 4)
