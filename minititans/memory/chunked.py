@@ -100,7 +100,7 @@ def prepare(
     H = E * theta[..., None, :]
     G = D @ H
     m = E[..., 0] * eta[..., :1]  # [n, rows, b]
-    f = (D * m[..., None, :]).sum(-1)
+    f = (D @ m[..., None]).squeeze(-1)
     beta = D[..., 0] * (1 - alpha)[..., :1]
     vectors = (m, f, beta, G[..., -1, :], H[..., -1, :])
     parts = (q, k, v, H, G, G * (q @ k.mT), *(x[..., None] for x in vectors))

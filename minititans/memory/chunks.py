@@ -57,10 +57,12 @@ def over_chunks(
     W, S, W_start = (
         [rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)
     )
-    inputs = [rows(x) for x in (q, k, v, gates.theta, gates.eta, gates.alpha)]
+    lengths, sizes = zip(*pieces(q.shape[2], position, chunk_size))
+    # split, not slices: the backward of each slice would allocate the whole sequence
+    inputs = [rows(x).split(lengths, 1) for x in (q, k, v, gates.theta, gates.eta, gates.alpha)]
     readings, measured = [], []
-    for first, last, size in pieces(q.shape[2], position, chunk_size):
-        for chunk in prepare(*(x[:, first:last] for x in inputs), size):
+    for size, *piece in zip(sizes, *inputs):
+        for chunk in prepare(*piece, size):
             if position == 0:
                 W_start = W
             y, W, S, seen = step(chunk, W, S, W_start)
@@ -83,19 +85,19 @@ def over_chunks(
     return y, state, Trace.of([unrows(torch.cat(series, 1)) for series in zip(*measured)], gates)
 
 
-def pieces(time: int, position: int, chunk_size: int) -> Iterator[tuple[int, int, int]]:
-    """Cut a sequence into `(first, last, size)`, each some chunks of one size.
+def pieces(time: int, position: int, chunk_size: int) -> Iterator[tuple[int, int]]:
+    """Cut a sequence into pieces `(length, size)`, each some chunks of one size.
 
     What an open chunk still takes, then whole chunks, then the beginning of the next.
 
     >>> list(pieces(time=10, position=3, chunk_size=4))
-    [(0, 1, 1), (1, 9, 4), (9, 10, 1)]
+    [(1, 1), (8, 4), (1, 1)]
     """
-    first = min(time, -position % chunk_size)
-    if first > 0:
-        yield 0, first, first
-    whole = time - (time - first) % chunk_size
-    for start in range(first, whole, SPAN * chunk_size):
-        yield start, min(whole, start + SPAN * chunk_size), chunk_size
-    if whole < time:
-        yield whole, time, time - whole
+    rest = min(time, -position % chunk_size)
+    if rest > 0:
+        yield rest, rest
+    chunks, tail = divmod(time - rest, chunk_size)
+    for done in range(0, chunks, SPAN):
+        yield min(SPAN, chunks - done) * chunk_size, chunk_size
+    if tail > 0:
+        yield tail, tail
