@@ -1,0 +1,1 @@
+"""Figures: pure functions from numbers to a matplotlib figure."""
