@@ -18,7 +18,7 @@ from benchmarks.figure import picture
 from benchmarks.files import write_whole
 from benchmarks.line import line_of
 from benchmarks.machine import machine
-from benchmarks.measurements import MEASUREMENTS
+from benchmarks.measurements import LONG, MEASUREMENTS
 from benchmarks.report import HEADER, QUICK, as_json, document, row
 
 OUT = Path("results/bench")
@@ -27,8 +27,10 @@ OUT = Path("results/bench")
 def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     complete = options.only is None
-    chosen = [m for m in MEASUREMENTS if complete or m.name in options.only]
-    out = options.out or (OUT if complete and not options.quick else OUT / "partial")
+    whole = LONG if options.long else MEASUREMENTS
+    chosen = [m for m in (*MEASUREMENTS, *LONG) if m.name in (options.only or [])] or whole
+    folder = OUT / "long" if options.long else OUT
+    out = options.out or (folder if complete and not options.quick else OUT / "partial")
     try:
         out.mkdir(parents=True, exist_ok=True)  # now, not after minutes of measuring
     except OSError as error:
@@ -66,15 +68,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    names = [m.name for m in MEASUREMENTS]
+    names = [m.name for m in (*MEASUREMENTS, *LONG)]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure speed and memory. A few minutes; leave the machine alone meanwhile. "
         "A missed target is reported, not an error.",
-        epilog="; ".join(f"{m.name}: {m.title}" for m in MEASUREMENTS),
+        epilog="; ".join(f"{m.name}: {m.title}" for m in (*MEASUREMENTS, *LONG)),
     )
     parser.add_argument(
         "--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}"
+    )
+    parser.add_argument(
+        "--long", action="store_true", help="the models over long sequences: tens of minutes"
     )
     parser.add_argument("--quick", action="store_true", help="a rehearsal in well under a minute")
     parser.add_argument(

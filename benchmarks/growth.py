@@ -12,14 +12,14 @@ import torch
 from benchmarks.child import answer, lines_of
 from benchmarks.measurement import Measured, Progress
 from benchmarks.resident import give_back, resident
-from benchmarks.streaming import BLOCK, LONG, REHEARSAL, block, blocks, streaming_memory
+from benchmarks.streaming import BLOCK, block, blocks, length_of, make_reader
 from benchmarks.timing import spread, summary
 
 
-def measure_growth(quick: bool, progress: Progress) -> Measured:
+def measure_growth(quick: bool, progress: Progress, reader: str = "memory") -> Measured:
     """Megabytes held at the end of the stream beyond those held after its first block."""
-    length = REHEARSAL if quick else LONG
-    lines, held = lines_of("benchmarks.growth", length), []
+    length = length_of(reader, quick)
+    lines, held = lines_of("benchmarks.growth", reader, length), []
     for _ in progress(range(blocks(length))):
         held.append(int(next(lines)))
     for _ in lines:  # none is left: this waits for the end and hears of a failure
@@ -27,6 +27,7 @@ def measure_growth(quick: bool, progress: Progress) -> Measured:
     gained = [(each - held[0]) / 1e6 for each in held]
     low, high = spread(gained)
     details = {
+        "reader": reader,
         "tokens": len(held) * BLOCK,
         "block": BLOCK,
         "resident_MB_after_first_block": held[0] / 1e6,
@@ -35,16 +36,16 @@ def measure_growth(quick: bool, progress: Progress) -> Measured:
     return Measured(gained[-1], low, high, details)
 
 
-def stream(length: int) -> None:
+def stream(reader: str, length: int) -> None:
     """In the fresh process: print what is resident after each block."""
-    memory, state = streaming_memory(), None
+    read, state = make_reader(reader), None
     with torch.inference_mode():
-        memory(block(0))
+        read(block(reader, 0))
         for number in range(blocks(length)):
-            _, state = memory(block(number), state)
+            _, state = read(block(reader, number), state)
             give_back()
             print(resident(), flush=True)
 
 
 if __name__ == "__main__":
-    answer(stream, int(sys.argv[1]))
+    answer(stream, sys.argv[1], int(sys.argv[2]))

@@ -1,11 +1,16 @@
-"""The list of everything that is measured. To measure something more, add an entry."""
+"""The lists of everything that is measured. To measure something more, add an entry."""
 
+from functools import partial
+
+from benchmarks.crossover import measure_crossover
+from benchmarks.generation import measure_generation
 from benchmarks.growth import measure_growth
 from benchmarks.matmuls import measure_over_matmuls
 from benchmarks.measurement import Measurement
 from benchmarks.peak import measure_peak
 from benchmarks.rival import measure_coarse, measure_paper
 from benchmarks.streaming import measure_stream
+from benchmarks.training import measure_depth, measure_relatives
 
 MEASUREMENTS = [
     Measurement(
@@ -52,5 +57,66 @@ MEASUREMENTS = [
         unit="MB",
         better="less",
         measure=measure_growth,
+    ),
+]
+
+VARIANTS = ("mac", "mag", "mal", "lmm")
+
+# The models over long sequences: tens of minutes, so they are asked for with `--long`.
+LONG = [
+    *(
+        Measurement(
+            name=f"stream-{variant}",
+            title=f"{variant.upper()}: speed at 2,097,152 tokens over that at 4,096",
+            must=0.9,
+            aim=1.0,
+            measure=partial(measure_stream, reader=variant),
+        )
+        for variant in VARIANTS
+    ),
+    *(
+        Measurement(
+            name=f"growth-{variant}",
+            title=f"{variant.upper()}: memory gained from 4,096 to 2,097,152 tokens",
+            must=100,
+            aim=0,
+            unit="MB",
+            better="less",
+            measure=partial(measure_growth, reader=variant),
+        )
+        for variant in VARIANTS
+    ),
+    *(
+        Measurement(
+            name=f"token-{variant}",
+            title=f"{variant.upper()}: time of a token at 100 over that at 100,000",
+            must=0.9,
+            aim=1.0,
+            measure=partial(measure_generation, variant=variant),
+        )
+        for variant in VARIANTS
+    ),
+    Measurement(
+        name="crossover",
+        title="forward: time of full attention over the memory's, 16,384 tokens",
+        must=1,
+        aim=4,
+        measure=measure_crossover,
+    ),
+    Measurement(
+        name="depth",
+        title="training step: time at depth 4 over depth 1",
+        must=5,
+        aim=3,
+        better="less",
+        measure=measure_depth,
+    ),
+    Measurement(
+        name="relatives",
+        title="training step: time of LMM (depth 1) over DeltaNet's",
+        must=3,
+        aim=1,
+        better="less",
+        measure=measure_relatives,
     ),
 ]

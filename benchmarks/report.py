@@ -6,14 +6,14 @@ from typing import Any
 
 from benchmarks.measurement import Line, Measurement
 
-WIDTH = 66
+WIDTH = 76
 HEADER = f"{'':{WIDTH}}{'measured':>9}  {'middle 80 %':>15}  {'must':>7}  {'aim':>7}"
 QUICK = "QUICK: a rehearsal with short sequences and few repetitions. Not the real numbers."
 
 
 def row(line: Line) -> str:
     """One line of the table."""
-    label = f"{line.of.name:<8} {line.of.title}"
+    label = f"{line.of.name:<11} {line.of.title}"
     if line.measured is None:
         return f"{label}\n{'':9}not measured: {line.why_not}"
     m, unit = line.measured, line.of.unit

@@ -59,9 +59,7 @@ def against_rival(gates: str, rounds: int, calls: int, time: int, progress: Prog
 def our_memory(gates: str) -> nn.Module:
     """What both have: titans-pytorch knows no convolution, and clips nothing by default."""
     torch.manual_seed(0)
-    return NeuralMemory(
-        DIM, heads=1, depth=DEPTH, chunk_size=CHUNK, gates=gates, conv=0, clip=None
-    )
+    return NeuralMemory(DIM, heads=1, depth=DEPTH, chunk_size=CHUNK, gates=gates, conv=0, clip=None)
 
 
 def their_memory(gates: str) -> nn.Module:

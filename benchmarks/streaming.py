@@ -7,37 +7,38 @@ stream would fall behind; the line is the ratio over the last quarter, where it 
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.measurement import Measured, Progress
 from benchmarks.timing import ratio, summary, timed
-from minititans import NeuralMemory
+from minititans import NeuralMemory, TitansConfig, TitansLM
 
-BLOCK, LONG, REHEARSAL = 4096, 1_000_000, 65_536
+BLOCK, REHEARSAL = 4096, 65_536
+LENGTHS = {"memory": 1_000_000, "model": 2_097_152}  # the paper's models go to 2M tokens
 DIM, HEADS, DEPTH, CHUNK = 64, 4, 2, 64
 
 
-def measure_stream(quick: bool, progress: Progress) -> Measured:
+def measure_stream(quick: bool, progress: Progress, reader: str = "memory") -> Measured:
     """Seconds of a short stream over seconds of a long one's block of as many tokens."""
-    length = REHEARSAL if quick else LONG
-    memory, state = streaming_memory(), None
+    read, state = make_reader(reader), None
     long, short = [], []
 
     def go_on() -> None:
         nonlocal state
-        _, state = memory(x, state)
+        _, state = read(x, state)
 
     with torch.inference_mode():
-        memory(block(0))  # not counted
-        for number in progress(range(blocks(length))):
-            x = block(number)
+        read(block(reader, 0))  # not counted
+        for number in progress(range(blocks(length_of(reader, quick)))):
+            x = block(reader, number)
             long.append(timed(go_on))
-            short.append(timed(lambda: memory(x)))  # noqa: B023  (called at once)
+            short.append(timed(lambda: read(x)))  # noqa: B023  (called at once)
     tail = max(1, len(long) // 4)
     whole = ratio(short, long)
     return ratio(
         short[-tail:],
         long[-tail:],
+        reader=reader,
         tokens=len(long) * BLOCK,
         block=BLOCK,
         dim=DIM,
@@ -53,14 +54,26 @@ def measure_stream(quick: bool, progress: Progress) -> Measured:
     )
 
 
-def streaming_memory() -> NeuralMemory:
+def make_reader(name: str) -> nn.Module:
+    """What reads the stream: the memory as a layer, or a model of two layers."""
     torch.manual_seed(0)
-    return NeuralMemory(DIM, heads=HEADS, depth=DEPTH, chunk_size=CHUNK)
+    if name == "memory":
+        return NeuralMemory(DIM, heads=HEADS, depth=DEPTH, chunk_size=CHUNK)
+    return TitansLM(TitansConfig(name, dim=DIM, heads=HEADS, depth=DEPTH, chunk_size=CHUNK))
 
 
-def block(number: int) -> Tensor:
-    """The stream's block of that number, `[1, BLOCK, DIM]`; no two are the same."""
-    return torch.randn(1, BLOCK, DIM, generator=torch.Generator().manual_seed(number))
+def block(reader: str, number: int) -> Tensor:
+    """The stream's block of that number: vectors for the memory, bytes for a model."""
+    rng = torch.Generator().manual_seed(number)
+    if reader == "memory":
+        return torch.randn(1, BLOCK, DIM, generator=rng)
+    return torch.randint(256, (1, BLOCK), generator=rng)
+
+
+def length_of(reader: str, quick: bool) -> int:
+    if quick:
+        return REHEARSAL
+    return LENGTHS["memory" if reader == "memory" else "model"]
 
 
 def blocks(length: int) -> int:

@@ -162,7 +162,7 @@ def test_without_titans_pytorch_a_line_says_how_to_get_it(monkeypatch):
 
 
 def test_a_process_of_its_own_answers_line_by_line_or_says_what_went_wrong():
-    assert len(list(lines_of("benchmarks.growth", 1))) == 1
+    assert len(list(lines_of("benchmarks.growth", "memory", 1))) == 1
     with pytest.raises(RuntimeError, match="KeyError: 'nobody'"):
         list(lines_of("benchmarks.peak", "nobody", 64))
 
