@@ -39,9 +39,9 @@ k.shape
 # ## A memory that knows nothing
 #
 # The memory is a small neural network, and what it remembers is in its weights. We begin with
-# small random ones. For each note it is asked: *given this key, which value?* Its answer is wrong at
-# first, and **how the weights would have to change to make it right is its surprise**: the gradient
-# of the squared error.
+# small random ones. For each note it is asked: *given this key, which value?* Its answer is wrong
+# at first, and **how the weights would have to change to make it right is its surprise**: the
+# gradient of the squared error.
 #
 # Three numbers say what it does with a surprise. `theta` is how much of it is written, `eta` how
 # long it lingers, `alpha` how fast everything fades.
@@ -83,7 +83,7 @@ print("and calm again in the end:", bool(rounds[-1] < 0.5 * change))
 #
 # - The memory's *weights are its state*. They change with every token it reads.
 # - Surprise is a gradient: big for what the memory got wrong, small for what it knows.
-# - Reading is a plain forward pass, so what it learned can be asked for at any time.
+# - Asking it is a plain forward pass, so what it learned can be had at any time.
 #
 # The paper says this in section 3.1 of [Titans: Learning to Memorize at Test
 # Time](https://arxiv.org/abs/2501.00663). In this library the rule stands in

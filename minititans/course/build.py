@@ -3,8 +3,8 @@
     python -m minititans.course.build           run every notebook and store what it printed
     python -m minititans.course.build --check   say which stored notebook is out of step
 
-A build leaves nothing in the file that changes from run to run: no times, no random cell ids, no
-widget state. So two builds of the same source give the same bytes, and a difference means something.
+A build leaves nothing in the file that changes from run to run: no times, no random cell ids,
+no widget state. Two builds of the same source give the same bytes, and a difference means something.
 """
 
 import argparse
