@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
+from minititans.experiments.command import add_arguments as add_experiments
+from minititans.training.command import DESCRIPTION, add_arguments
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code; with none, print the help."""
@@ -34,6 +37,17 @@ def build_parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help=about_doctor, description=about_doctor)
     doctor.set_defaults(run=run_doctor)
 
+    train = commands.add_parser("train", help="train a model on text or on a task", **DESCRIPTION)
+    add_arguments(train)
+    train.set_defaults(run=run_train)
+
+    about_experiment = "run an experiment of the course and store its numbers and figure"
+    experiment = commands.add_parser(
+        "experiment", help=about_experiment, description=about_experiment
+    )
+    add_experiments(experiment)
+    experiment.set_defaults(run=run_experiment)
+
     return parser
 
 
@@ -43,6 +57,16 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     findings = examine()
     print(report(findings, encoding=sys.stdout.encoding or "ascii"))
     return exit_code(findings)
+
+
+def run_train(arguments: argparse.Namespace) -> int:
+    from minititans.train import run
+
+    return run(arguments)
+
+
+def run_experiment(arguments: argparse.Namespace) -> int:
+    return arguments.experiment(arguments)
 
 
 def installed_version() -> str:

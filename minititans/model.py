@@ -18,6 +18,7 @@ from minititans.attention import WindowAttention
 from minititans.config import ATTENTIONS, VARIANTS, TitansConfig
 from minititans.memory import NeuralMemory
 from minititans.memory.state import State
+from minititans.relatives import RELATIVES
 from minititans.variants import LMM, MAC, MAG, MAL
 
 FORMAT = "minititans.TitansLM.1"
@@ -208,10 +209,10 @@ def make_mixer(config: TitansConfig, layer: int) -> nn.Module:
         return makers[name]()
     if name in ATTENTIONS:
         return WindowAttention(c.dim, c.heads, c.window if name == "swa" else None)
-    raise ValueError(
-        f"variant: got {config.variant!r}, expected one of "
-        + ", ".join(map(repr, (*VARIANTS, *ATTENTIONS)))
-    )
+    if name in RELATIVES:
+        return RELATIVES[name](c.dim, heads=c.heads, chunk_size=c.chunk_size, conv=c.conv)
+    known = ", ".join(map(repr, (*VARIANTS, *ATTENTIONS, *RELATIVES)))
+    raise ValueError(f"variant: got {config.variant!r}, expected one of {known}")
 
 
 def count_parameters(config: TitansConfig) -> int:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from minititans import TitansConfig, TitansLM
 from minititans.config import ATTENTIONS, PRESETS, VARIANTS
 from minititans.model import ModelState, count_parameters
+from minititans.relatives import RELATIVES
 
-ALL = [*VARIANTS, *ATTENTIONS, "lmm+swa"]
+ALL = [*VARIANTS, *ATTENTIONS, *RELATIVES, "gated_deltanet+swa"]
 every_variant = pytest.mark.parametrize("variant", ALL)
 SMALL = {"vocab_size": 11, "dim": 8, "layers": 2, "heads": 2, "window": 5, "segment": 6}
 
@@ -39,7 +40,7 @@ def test_a_token_changes_nothing_before_it(variant):
         assert difference[t] > 1e-9
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, "transformer", "lmm+swa"])
+@pytest.mark.parametrize("variant", [*VARIANTS, "transformer", *RELATIVES, "gated_deltanet+swa"])
 def test_a_token_reaches_beyond_the_window(variant):
     """Further back than any window or segment of attention: only a memory carries it."""
     model, x = make(variant, layers=1 if "+" not in variant else 2), tokens(1, 40)
@@ -137,7 +138,7 @@ def test_checkpointing_changes_no_gradient(variant):
         torch.testing.assert_close(grads[1][name], grad)
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, "swa"])
+@pytest.mark.parametrize("variant", [*VARIANTS, "swa", *RELATIVES])
 def test_the_state_does_not_grow(variant):
     model = make(variant)
 
@@ -182,6 +183,12 @@ def test_presets_have_the_size_of_their_name(name, variant):
     size = float(name[:-1]) * 1e6
     assert config.vocab_size == 32_000
     assert abs(count_parameters(config) / size - 1) < 0.05
+
+
+def test_models_can_be_compared_at_equal_parameters():
+    for variant in ALL:
+        size = count_parameters(TitansConfig(variant).with_parameters(200_000))
+        assert abs(size / 200_000 - 1) < 0.01, variant
 
 
 def test_persistent_tokens_can_be_left_out():

@@ -4,7 +4,7 @@
     python -m minititans.course.build --check   say which stored notebook is out of step
 
 A build leaves nothing in the file that changes from run to run: no times, no random cell ids,
-no widget state. Two builds of the same source give the same bytes, and a difference means something.
+no widget state. Two builds of the same source give the same bytes: a difference means something.
 """
 
 import argparse
