@@ -1,0 +1,59 @@
+"""Refuse what the rule cannot read, in words that name the argument."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from minititans.memory.checks import check_tensor
+
+if TYPE_CHECKING:
+    from minititans.relatives.rule import Tokens
+
+AXES = {
+    "q": "batch heads time dim_key",
+    "k": "batch heads time dim_key",
+    "v": "batch heads time dim_value",
+    "a": "batch heads time dim_key",
+    "b": "batch heads time dim_key",
+    "skip": "batch heads time",
+}
+
+
+def check_tokens(tokens: "Tokens") -> None:
+    """Every tensor has the axes that `Tokens` lists, with sizes that agree."""
+    if not hasattr(tokens, "present"):
+        raise TypeError(f"tokens: got {type(tokens).__name__}, expected Tokens(q, k, v, decay)")
+    sizes: dict[str, int] = {}
+    for name, tensor in tokens.present.items():
+        if name == "decay":
+            vector = isinstance(tensor, Tensor) and tensor.dim() == 4
+            axes = "batch heads time dim_key" if vector else "batch heads time"
+        else:
+            axes = AXES[name]
+        check_tensor(f"tokens.{name}", tensor, axes, sizes)
+        if tensor.device != tokens.q.device:
+            raise ValueError(
+                f"tokens.{name}: is on {tensor.device}, expected {tokens.q.device}, where q is"
+            )
+    if (tokens.a is None) != (tokens.b is None):
+        missing = "a" if tokens.a is None else "b"
+        raise ValueError(f"tokens.{missing}: is None, expected both a and b, or neither")
+
+
+def start_or_check(state: Tensor | None, tokens: "Tokens") -> Tensor:
+    """The state before the first token: zeros, in at least float32, if None is given."""
+    q, v = tokens.q, tokens.v
+    shape = (*q.shape[:2], v.shape[-1], q.shape[-1])
+    if state is None:
+        return q.new_zeros(shape, dtype=torch.promote_types(q.dtype, torch.float32))
+    if not isinstance(state, Tensor):
+        raise TypeError(f"state: got {type(state).__name__}, expected a tensor or None")
+    if state.shape != shape:
+        raise ValueError(
+            f"state: got shape {list(state.shape)}, expected {list(shape)} "
+            "[batch heads dim_value dim_key]"
+        )
+    if state.device != q.device:
+        raise ValueError(f"state: is on {state.device}, expected {q.device}, where q is")
+    return state

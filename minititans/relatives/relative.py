@@ -1,0 +1,128 @@
+"""A relative as a layer, in the frame of `NeuralMemory`, so that like is compared with like.
+
+Projections to q, k and v, a short causal convolution, the rule, then a norm and a gate before
+the output projection. Only what lies between the convolution and the norm differs from relative
+to relative: a `projection` that turns q, k, v and x into the rule's `Tokens`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor, nn
+
+from minititans.memory.checks import check_positive, check_tensor
+from minititans.memory.convolution import CausalConv
+from minititans.memory.state import State
+from minititans.relatives.chunked import chunked
+from minititans.relatives.gates import at_least_float32
+
+
+@dataclass(frozen=True)
+class RelativeState(State):
+    """A relative after the tokens read so far.
+
+    S:        the memory, `[batch, heads, dim_head, dim_head]`
+    position: how many tokens have been read
+    conv:     the last inputs of the convolution, `[batch, conv - 1, channels]`
+    """
+
+    S: Tensor
+    position: int
+    conv: Tensor | None = None
+
+
+class Relative(nn.Module):
+    """A layer that reads a sequence with a linear rule.
+
+    dim:        size of a token's vector, in and out
+    heads:      independent memories, each for its own slice of `dim`
+    chunk_size: tokens that are read at once; it changes the speed and not the result
+    conv:       width of the causal convolution after each projection; 0 for none
+    projection: `(dim, heads)` to a module `(x, q, k, v, position) -> Tokens`
+
+    >>> from minititans.relatives import RELATIVES
+    >>> layer = RELATIVES["gated_deltanet"](dim=32, heads=2)
+    >>> y, state = layer(torch.randn(3, 10, 32))
+    >>> more, state = layer(torch.randn(3, 5, 32), state)  # carries on
+    >>> y.shape, more.shape, state.position
+    (torch.Size([3, 10, 32]), torch.Size([3, 5, 32]), 15)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 4,
+        chunk_size: int = 16,
+        conv: int = 4,
+        *,
+        projection: Callable[[int, int], nn.Module],
+    ):
+        super().__init__()
+        for name, number in {"dim": dim, "heads": heads, "chunk_size": chunk_size}.items():
+            check_positive(name, number)
+        if dim % heads:
+            raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
+        if conv != 0:
+            check_positive("conv", conv)
+        self.dim, self.heads, self.chunk_size = dim, heads, chunk_size
+        self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
+        self.conv = CausalConv(3 * dim, conv) if conv else None
+        self.projection = projection(dim, heads)
+        self.out_norm = nn.RMSNorm(dim // heads)
+        self.out_gate = nn.Linear(dim, dim, bias=False)
+        self.to_out = nn.Linear(dim, dim, bias=False)
+
+    def forward(
+        self, x: Tensor, state: RelativeState | None = None
+    ) -> tuple[Tensor, RelativeState]:
+        """Read x, `[batch, time, dim]`, going on from `state`, and return y of the same shape.
+
+        Any split of a sequence into calls gives the same y.
+        """
+        check_tensor("x", x, "batch time dim", {"dim": self.dim})
+        S, position, conv = None, 0, None
+        if state is not None:
+            self._check(state, x)
+            S, position, conv = state.S, state.position, state.conv
+
+        qkv = self.to_qkv(x)
+        if self.conv is not None:
+            qkv, conv = self.conv(qkv, conv)
+        qkv = rearrange(at_least_float32(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
+        tokens = self.projection(x, *qkv, position)
+        with torch.autocast(x.device.type, enabled=False):
+            y, S = chunked(tokens, S, self.chunk_size)
+
+        y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")
+        y = self.to_out(y * F.silu(self.out_gate(x)))
+        return y, RelativeState(S, position + x.shape[1], conv)
+
+    def _check(self, state: RelativeState, x: Tensor) -> None:
+        """The state was made by a layer of this configuration, for this batch and device."""
+        if not isinstance(state, RelativeState):
+            raise TypeError(
+                f"state: got {type(state).__name__}, expected a RelativeState, as a call of this "
+                "layer returns it, or None to begin"
+            )
+        dim_head = self.dim // self.heads
+        expected = [len(x), self.heads, dim_head, dim_head]
+        if list(state.S.shape) != expected:
+            raise ValueError(
+                f"state: its memory has shape {list(state.S.shape)}, expected {expected} "
+                "[batch heads dim_head dim_head]"
+            )
+        width = 0 if self.conv is None else len(self.conv.taps)
+        found = 0 if state.conv is None else state.conv.shape[1] + 1
+        if width != found:
+            raise ValueError(f"state: made by a layer with conv={found}, expected conv={width}")
+        if state.S.device != x.device:
+            raise ValueError(
+                f"state: is on {state.S.device}, expected {x.device}; "
+                f"move it with state.to({str(x.device)!r})"
+            )
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, heads={self.heads}, chunk_size={self.chunk_size}"

@@ -1,0 +1,118 @@
+"""Which choice of the rule's inputs each relative is, in the symbols of its own paper.
+
+    S_t = S_{t-1} (Diag(decay_t) + a_t b_tᵀ) + v_t k_tᵀ,    y_t = S_t q_t + skip_t v_t
+
+Vectors are `[batch, heads, time, dim]`, gates of one number a head `[batch, heads, time]`. Every
+function returns the `Tokens` for `loop` or `chunked`; the state begins at zero.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from minititans.relatives.rule import Tokens
+
+
+def linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tokens:
+    """Katharopoulos et al. 2020: `S_t = S_{t-1} + v_t φ(k_t)ᵀ` with φ(x) = elu(x) + 1.
+
+    Its denominator `Σ_i φ(k_i) · φ(q_t)` is what the same rule reads for values of one: see
+    `attention_weights_sum_to_one`.
+    """
+    return Tokens(F.elu(q) + 1, F.elu(k) + 1, v, _no_decay(q))
+
+
+def attention_weights_sum_to_one(v: Tensor) -> Tensor:
+    """Values with a 1 behind them: the last number read is linear attention's denominator.
+
+    >>> q, k, v = torch.randn(3, 1, 1, 5, 4).unbind()
+    >>> from minititans.relatives import chunked
+    >>> y, _ = chunked(linear_attention(q, k, attention_weights_sum_to_one(v)))
+    >>> y = y[..., :-1] / y[..., -1:]
+    >>> torch.allclose(y[:, :, 0], v[:, :, 0])  # the first token sees only itself
+    True
+    """
+    return F.pad(v, (0, 1), value=1.0)
+
+
+def retnet(q: Tensor, k: Tensor, v: Tensor, gamma: Tensor, position: int = 0) -> Tokens:
+    """Sun et al. 2023: `S_t = γ e^{iθ} S_{t-1} + v_t k_tᵀ`, one fixed γ a head.
+
+    Turning the state by θ with every token is turning q_t and k_t by t·θ. gamma: `[heads]`;
+    position: how many tokens came before these.
+    """
+    decay = gamma[:, None].expand(q.shape[:3])
+    return Tokens(rotate(q, position), rotate(k, position), v, decay)
+
+
+def gla(q: Tensor, k: Tensor, v: Tensor, alpha: Tensor) -> Tokens:
+    """Gated linear attention, Yang et al. 2023: `S_t = S_{t-1} Diag(α_t) + v_t k_tᵀ`."""
+    return Tokens(q, k, v, alpha)
+
+
+def hgrn2(q: Tensor, forget: Tensor, v: Tensor) -> Tokens:
+    """Qin et al. 2024: `S_t = S_{t-1} Diag(f_t) + v_t (1 − f_t)ᵀ`: what is freed is the key."""
+    return Tokens(q, 1 - forget, v, forget)
+
+
+def mamba2(C: Tensor, B: Tensor, x: Tensor, dt: Tensor, A: Tensor, D: Tensor) -> Tokens:
+    """State-space duality, Dao and Gu 2024: `S_t = e^{Δ_t A} S_{t-1} + Δ_t x_t B_tᵀ`.
+
+    `y_t = S_t C_t + D x_t`. dt is Δ; A (negative) and D: `[heads]`.
+    """
+    skip = D[:, None].expand(dt.shape)
+    return Tokens(C, dt[..., None] * B, x, torch.exp(dt * A[:, None]), skip=skip)
+
+
+def deltanet(q: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tokens:
+    """Schlag et al. 2021, Yang et al. 2024: `S_t = S_{t-1} (I − β_t k_t k_tᵀ) + β_t v_t k_tᵀ`."""
+    return gated_deltanet(q, k, v, _no_decay(q), beta)
+
+
+def gated_deltanet(q: Tensor, k: Tensor, v: Tensor, alpha: Tensor, beta: Tensor) -> Tokens:
+    """Yang et al. 2024: `S_t = S_{t-1} α_t (I − β_t k_t k_tᵀ) + β_t v_t k_tᵀ`.
+
+    It forgets first and then asks, so the answer it erases is already the decayed one.
+    """
+    scaled = beta[..., None] * k
+    return Tokens(q, scaled, v, alpha, a=-alpha[..., None] * k, b=scaled)
+
+
+def longhorn(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, diagonal: bool = False) -> Tokens:
+    """Liu et al. 2024: S_t is the minimiser of `‖S − S_{t-1}‖² + β_t ‖S k_t − v_t‖²`.
+
+    That is DeltaNet with the step `β / (1 + β k·k)`, which cannot overshoot for any key. With
+    `diagonal=True`, `k kᵀ` gives way to its diagonal, as in the model that its authors trained.
+    """
+    step = beta / (1 + beta * k.square().sum(-1))
+    if diagonal:
+        return Tokens(q, step[..., None] * k, v, 1 - step[..., None] * k.square())
+    return deltanet(q, k, v, step)
+
+
+def rwkv7(
+    r: Tensor, k: Tensor, v: Tensor, w: Tensor, kappa: Tensor, a: Tensor, skip: Tensor | None = None
+) -> Tokens:
+    """Peng et al. 2025: `S_t = S_{t-1} (Diag(w_t) − κ̂_t (a_t ⊙ κ̂_t)ᵀ) + v_t k_tᵀ`.
+
+    w, a: a decay and a rate for every column of S; kappa: the key that is erased, of norm 1.
+    """
+    return Tokens(r, k, v, w, a=-kappa, b=a * kappa, skip=skip)
+
+
+def rotate(x: Tensor, position: int = 0) -> Tensor:
+    """Turn the pairs of numbers of token t by t·θ, `θ_j = 10000^{−2j/dim}`.
+
+    Angles in float64: at token 2,000,000 float32 would be wrong in the first digit.
+    """
+    time, dim = x.shape[-2:]
+    t = torch.arange(position, position + time, dtype=torch.float64, device=x.device)
+    theta = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=x.device) / dim)
+    angle = t[:, None] * theta  # [time, dim / 2]
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+def _no_decay(q: Tensor) -> Tensor:
+    return torch.ones_like(q[..., 0])
