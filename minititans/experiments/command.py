@@ -1,0 +1,60 @@
+"""`minititans experiment NAME`: the command line of every experiment.
+
+Nothing here imports torch before an experiment runs, so that `--help` answers at once.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    experiments = parser.add_subparsers(title="experiments", metavar="NAME", required=True)
+    about = "find a fact in a text up to 64 times longer than any in training"
+    needle = experiments.add_parser("needle", help=about, description=about)
+    needle.add_argument("--kind", choices=("pk", "n", "w"), default="pk",
+                        help="a passkey, a number or a word (default: pk)")  # fmt: skip
+    needle.add_argument("--variants", type=names, metavar="A,B,...",
+                        help="which models (default: mac,mag,mal,lmm,swa,transformer)")  # fmt: skip
+    needle.add_argument("--seeds", type=numbers, default=(0,), metavar="0,1,...",
+                        help="which seeds (default: 0)")  # fmt: skip
+    needle.add_argument("--full", action="store_true", help="seeds 0, 1 and 2")
+    needle.add_argument("--steps", type=int, help="of training, in place of the live size's")
+    needle.add_argument("--out", type=Path,
+                        help="the folder for results (default: results/needle/KIND)")  # fmt: skip
+    needle.add_argument("--quiet", action="store_true", help="no progress bars")
+    needle.set_defaults(experiment=run_needle)
+
+
+def run_needle(arguments: argparse.Namespace) -> int:
+    from minititans.experiments import needle
+    from minititans.experiments.figures import needle_figure
+
+    changes = {} if arguments.steps is None else {"steps": arguments.steps}
+    folder = arguments.out or Path("results/needle") / arguments.kind
+    try:
+        needle.run(
+            config := needle.NeedleConfig(kind=arguments.kind, **changes),
+            arguments.variants or needle.EVERYONE,
+            (0, 1, 2) if arguments.full else arguments.seeds,
+            folder,
+            progress=not arguments.quiet,
+        )
+    except ValueError as error:
+        print(f"minititans experiment needle: {error}", file=sys.stderr)
+        return 2
+    results = needle.load_all(folder)  # with those of earlier runs
+    text = needle.table(results)
+    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    needle_figure(results, config).savefig(folder / "needle.png")
+    print(text)
+    print(f"\nIn {folder}: every result as JSON, table.md and needle.png")
+    return 0
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))

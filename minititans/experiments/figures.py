@@ -1,0 +1,70 @@
+"""Figures of the experiments: from a table of numbers to a matplotlib figure, nothing else."""
+
+from itertools import cycle
+
+from matplotlib.figure import Figure
+
+from minititans.experiments.needle import NeedleConfig, Result, by_variant, summary
+from minititans.tasks.needle import Needle
+
+# Okabe and Ito's colours, which differ for every kind of colour vision; each model has a marker
+# and a line style as well, so that the figure also reads in grey.
+LOOKS = {
+    "mac": ("#0072B2", "o", "-"),
+    "mag": ("#009E73", "s", "-"),
+    "mal": ("#CC79A7", "^", "-"),
+    "lmm": ("#D55E00", "D", "-"),
+    "swa": ("#56B4E9", "v", "--"),
+    "transformer": ("#000000", "X", "--"),
+}
+OTHERS = [
+    ("#E69F00", "P", ":"), ("#999933", "*", ":"), ("#882255", "p", ":"), ("#44AA99", "h", ":"),
+    ("#332288", "<", "-."), ("#117733", ">", "-."), ("#661100", "d", "-."), ("#888888", "8", "-."),
+]  # fmt: skip
+NAMES = {"swa": "sliding window", "transformer": "Transformer"}
+TITLES = {
+    "pk": "A passkey in repetitive noise",
+    "n": "A number in varied noise",
+    "w": "A word in varied noise",
+}
+
+
+def needle_figure(results: list[Result], config: NeedleConfig) -> Figure:
+    """Accuracy against the length of the haystack, a line for each model."""
+    figure = Figure(figsize=(10, 6), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    spare = cycle(OTHERS)
+    groups = by_variant(results)
+    order = [name for name in LOOKS if name in groups] + [v for v in groups if v not in LOOKS]
+    for place, variant in enumerate(order):
+        colour, marker, line = LOOKS.get(variant) or next(spare)
+        lengths, shares, errors = zip(*summary(groups[variant]))
+        # Lines that lie on each other at 100 % are moved apart by a hair.
+        lengths = [length * 1.03 ** (place - len(order) / 2) for length in lengths]
+        axes.errorbar(
+            lengths, [100 * share for share in shares], [100 * error for error in errors],
+            color=colour, marker=marker, linestyle=line, markersize=10, linewidth=2.5, capsize=4,
+            label=NAMES.get(variant, variant.upper() if variant in LOOKS else variant),
+        )  # fmt: skip
+    chance = 100 * Needle(config.kind).chance
+    axes.axhline(chance, color="#777777", linestyle=(0, (1, 2)), linewidth=2)
+    axes.text(
+        1.01, chance, f"chance\n{chance:.2g} %", transform=axes.get_yaxis_transform(),
+        va="center", fontsize=13, color="#555555",
+    )  # fmt: skip
+    longest = max(config.lengths)
+    axes.axvspan(axes.get_xlim()[0] / 2, longest * 1.2, color="#eeeeee", zorder=0)
+    axes.annotate(f"trained up to {longest}", (longest * 1.25, 104), fontsize=13, color="#555555")
+    ticks = [length for length, _ in config.read_at]
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(ticks[0] * 0.8, ticks[-1] * 1.25)
+    axes.set_ylim(-3, 110)
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], fontsize=15)
+    axes.set_yticks(range(0, 101, 25), [f"{tick} %" for tick in range(0, 101, 25)], fontsize=15)
+    axes.set_xlabel("length of the haystack in tokens", fontsize=17)
+    axes.set_ylabel("needles found", fontsize=17)
+    axes.set_title(TITLES[config.kind], fontsize=19)
+    axes.grid(axis="y", color="#dddddd")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right center", fontsize=15, frameon=False)
+    return figure

@@ -1,0 +1,87 @@
+"""A checkpoint: one safetensors file with all that a run needs to go on as if never stopped.
+
+It holds the weights, the optimiser's state, and as JSON the step, the time spent, and the position
+of a task that reads a stream. It holds no states of random generators, because none outlives a
+step: each step begins by seeding all of them from the run's seed and its own number. Nor does it
+hold the state of a memory, because it is written where a passage ends and the next begins anew.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import nn
+
+from minititans.training.parallel import World, like, whole
+
+FORMAT = "minititans.checkpoint.1"
+
+
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    progress: dict[str, Any],
+    world: World,
+) -> None:
+    """Write the run's state to `path`, in place of the one that is there."""
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        tensors[f"weight.{name}"] = whole(parameter)
+        for key, value in optimiser.state[parameter].items():
+            tensors[f"{key}.{name}"] = whole(value)
+    if world.is_first:
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+        about = {"format": FORMAT, "progress": json.dumps(progress)}
+        write_whole(path, lambda file: safetensors.torch.save_file(tensors, file, about))
+
+
+@torch.no_grad()
+def load_checkpoint(
+    path: Path, model: nn.Module, optimiser: torch.optim.Optimizer
+) -> dict[str, Any]:
+    """Put a checkpoint's contents into a model and an optimiser, and return its progress."""
+    with safetensors.safe_open(path, framework="pt") as file:
+        about = file.metadata() or {}
+        if about.get("format") != FORMAT:
+            raise ValueError(
+                f"path: {path} is not a checkpoint: its format is {about.get('format')!r}, "
+                f"expected {FORMAT!r}"
+            )
+        names = set(file.keys())
+        for name, parameter in model.named_parameters():
+            parameter.copy_(like(file.get_tensor(f"weight.{name}"), parameter))
+            state = optimiser.state[parameter]
+            for key in ("exp_avg", "exp_avg_sq"):
+                if f"{key}.{name}" in names:
+                    state[key] = like(file.get_tensor(f"{key}.{name}"), parameter)
+            if f"step.{name}" in names:
+                state["step"] = file.get_tensor(f"step.{name}").clone()
+    return json.loads(about["progress"])
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` make a file, which takes the name `path` only once it is safely on the disk.
+
+    Whenever the process or the machine dies, `path` is the old file or the new one, whole.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    write(temporary)
+    sync(temporary)
+    os.replace(temporary, path)
+    if os.name != "nt":  # Windows cannot open a folder
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until the disk has what was written."""
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,178 @@
+"""What can be chosen about a run, in one frozen dataclass, and what a run's folder says of it.
+
+Nothing here imports torch, so that `--help` answers at once and on any machine.
+"""
+
+import dataclasses
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from minititans.config import TitansConfig
+
+
+def option(default: Any, help: str, **more: Any) -> Any:
+    """A field of `TrainConfig` that is also an option of the command line."""
+    return field(default=default, metadata={"help": help, **more})
+
+
+# About five minutes on two CPU cores with the built-in corpus. Without forgetting, because that
+# lets the learned start weights fade, and windows of 256 bytes do not teach a memory to do without
+# them: a trial with forgetting (depth 2) had 2.3 bits per byte over 256 bytes and 4.3 over 37,000.
+# Without it a trial still went from 2.2 over 2,300 bytes to 3.0 over 37,000, until some steps had
+# read on with the memory of the step before: that is what `carry` below is for.
+DEFAULT_MODEL = TitansConfig(
+    variant="mac", dim=128, layers=2, heads=4, window=128, segment=128, chunk_size=64, depth=1,
+    forgetting=False,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A run: the model, what it reads, how long and how fast it learns, and where it is kept.
+
+    >>> TrainConfig(lengths=(64, 128), steps=10).folder.as_posix()
+    'runs/mac'
+    """
+
+    model: TitansConfig = DEFAULT_MODEL
+
+    data: str | None = option(None, "a text file or a folder of files (default: built-in corpus)")
+    task: str | None = option(None, "train on a task of minititans.tasks by its name")
+    dataset: str | None = option(
+        None,
+        "stream a Hugging Face dataset, or a local .parquet file or folder of them; for example "
+        "HuggingFaceFW/fineweb-edu. Needs the extra [data]",
+    )
+    subset: str | None = option(None, "which configuration of --dataset, such as sample-10BT")
+    column: str = option("text", "the column of --dataset that holds the text")
+
+    steps: int = option(1200, "number of steps of the optimiser", least=1)
+    batch: int = option(8, "sequences in a step, over all processes", least=1)
+    lengths: tuple[int, ...] = option(
+        (128, 256), "lengths of sequences, separated by commas; each step draws one", least=2
+    )
+    carry: int = option(
+        20,
+        "steps that read on in the same text, each with the memory that the step before left; "
+        "teaches a memory to last. Tasks begin anew in every step",
+        least=1,
+    )
+    carry_from: float = option(0.6, "share of the steps after which --carry begins", least=0)
+    accumulate: int = option(1, "parts in which a step is computed, to save memory", least=1)
+    lr: float = option(4e-3, "highest learning rate", above=0)
+    final_lr: float = option(0.05, "learning rate at the end, as a share of the highest", least=0)
+    warmup: int = option(50, "steps in which the learning rate rises from zero", least=0)
+    weight_decay: float = option(0.1, "decay of matrices; vectors are left alone", least=0)
+    beta2: float = option(0.99, "AdamW's second beta", least=0)
+    clip: float = option(1.0, "bound on the norm of the gradient", above=0)
+    seed: int = option(0, "of the weights and of the order of the data", least=0)
+
+    precision: str = option(
+        "auto",
+        "of matrix products; auto is bfloat16 (autocast) where a GPU has it, else float32",
+        choices=("auto", "float32", "bfloat16"),
+    )
+    device: str = option("auto", "auto, cpu, cuda, cuda:1, ...")
+    shard: bool = option(False, "under torchrun: split weights over the processes (FSDP2)")
+
+    name: str | None = option(None, "the run's folder in --runs (default: the variant's name)")
+    runs: str = option("runs", "the folder of all runs")
+    eval_every: int = option(200, "steps between two evaluations; 0 for the end only", least=0)
+    eval_bytes: int = option(100_000, "bytes of held-out text to read for that", least=100)
+    save_every: int = option(50, "steps between two checkpoints; 0 for the end only", least=0)
+    sample: int = option(400, "bytes of text to generate at the end", least=0)
+    quiet: bool = option(False, "no progress bar")
+
+    def __post_init__(self):
+        for each in options():
+            check_option(each, getattr(self, each.name))
+        given = [name for name in ("data", "task", "dataset") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{given[0]}: got {given[1]} as well, expected one source of data")
+        if self.batch % self.accumulate:
+            raise ValueError(
+                f"batch: got {self.batch}, expected a multiple of accumulate, {self.accumulate}"
+            )
+        if self.name is not None and Path(self.name).name != self.name:
+            raise ValueError(f"name: got {self.name!r}, expected one folder's name; see runs")
+
+    def steps_in_passage(self, start: int) -> int:
+        """How many steps from `start` on, counted from 0, read on in the same text."""
+        carries = self.task is None and start >= self.carry_from * self.steps
+        return min(self.carry if carries else 1, self.steps - start)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.runs) / (self.name or self.model.variant)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; `from_json` is the way back."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "TrainConfig":
+        model, lengths = TitansConfig(**values["model"]), tuple(values["lengths"])
+        return cls(**(values | {"model": model, "lengths": lengths}))
+
+
+# Options that may differ when a run goes on: they do not change what is learned.
+MAY_CHANGE = frozenset(
+    {"name", "runs", "eval_every", "save_every", "sample", "quiet", "device", "shard"}
+)
+
+
+def options() -> list[dataclasses.Field]:
+    return [each for each in fields(TrainConfig) if "help" in each.metadata]
+
+
+def check_option(option: dataclasses.Field, value: Any) -> None:
+    """Refuse a value of the wrong type or out of range, with the option's name."""
+    least, above = option.metadata.get("least"), option.metadata.get("above")
+    choices = option.metadata.get("choices")
+    numbers = value if isinstance(value, tuple) else (value,)
+    if least is not None or above is not None:
+        kind = float if isinstance(option.default, float) else int
+        wanted = "numbers" if kind is float else "whole numbers"
+        bound = f"at least {least}" if least is not None else f"greater than {above}"
+        for number in numbers or (None,):
+            right = isinstance(number, (int, kind)) and not isinstance(number, bool)
+            if not right or not (number >= least if least is not None else number > above):
+                raise ValueError(f"{option.name}: got {value!r}, expected {wanted} {bound}")
+    if choices is not None and value not in choices:
+        raise ValueError(f"{option.name}: got {value!r}, expected one of {', '.join(choices)}")
+
+
+# The run's folder
+
+
+def stored_config(folder: Path) -> TrainConfig:
+    """The options with which the run in `folder` was begun."""
+    path = folder / "config.json"
+    if not path.exists():
+        raise ValueError(f"resume: there is no run in {folder}; leave out --resume to begin one")
+    return TrainConfig.from_json(json.loads(path.read_text(encoding="utf-8"))["train"])
+
+
+def differences(old: TrainConfig, new: TrainConfig) -> list[str]:
+    """What would change the result, as lines `option: was a, now b`."""
+    lines = []
+    for each in fields(TrainConfig):
+        before, now = getattr(old, each.name), getattr(new, each.name)
+        if each.name in MAY_CHANGE or before == now:
+            continue
+        if each.name == "model":
+            lines += changes(dataclasses.asdict(before), dataclasses.asdict(now))
+        else:
+            lines += changes({each.name: before}, {each.name: now})
+    return lines
+
+
+def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """
+    >>> changes({"dim": 64, "heads": 4}, {"dim": 128, "heads": 4})
+    ['dim: was 64, now 128']
+    """
+    names = (name for name in old if old[name] != new[name])
+    return [f"{name}: was {old[name]!r}, now {new[name]!r}" for name in names]

@@ -1,0 +1,32 @@
+"""AdamW with decay on matrices only; a learning rate that warms up, then follows a cosine."""
+
+import math
+
+import torch
+from torch import nn
+
+from minititans.training.config import TrainConfig
+
+
+def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
+    """Matrices decay; norms, biases and other vectors do not, as decay would only mute them."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, config.beta2), fused=True)
+
+
+def learning_rate(step: int, config: TrainConfig) -> float:
+    """The rate of a step, counted from 0: a line up to `lr`, then half a cosine down.
+
+    >>> config = TrainConfig(steps=100, warmup=10, lr=1.0, final_lr=0.1)
+    >>> [round(learning_rate(step, config), 2) for step in (0, 9, 10, 55, 99)]
+    [0.1, 1.0, 1.0, 0.54, 0.1]
+    """
+    if step < config.warmup:
+        return config.lr * (step + 1) / config.warmup
+    done = (step - config.warmup) / max(1, config.steps - 1 - config.warmup)
+    share = 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+    return config.lr * (config.final_lr + (1 - config.final_lr) * share)

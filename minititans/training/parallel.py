@@ -1,0 +1,118 @@
+"""One process or many. Under `torchrun` each process takes its rows of every batch.
+
+Data-parallel (DDP): every process has the whole model, and gradients are averaged. Sharded
+(FSDP2): every process keeps its share of each weight and of the optimiser's state, and a block's
+weights come together only while the block is at work.
+"""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class World:
+    """Which process this is, of how many, and where its model lives."""
+
+    device: torch.device
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def share(self, rows: Tensor) -> Tensor:
+        """This process's part of a batch that all processes made alike."""
+        return rows.chunk(self.size)[self.rank].to(self.device)
+
+    def wait(self) -> None:
+        """Until every process has come here."""
+        if self.size > 1:
+            dist.barrier()
+
+
+@contextmanager
+def world(device: str) -> Iterator[World]:
+    """The process group that `torchrun` asks for through the environment, or one process alone."""
+    if "WORLD_SIZE" not in os.environ:
+        yield World(choose_device(device))
+        return
+    chosen = choose_device(device, int(os.environ["LOCAL_RANK"]))
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        yield World(chosen, dist.get_rank(), dist.get_world_size())
+    finally:
+        dist.destroy_process_group()
+
+
+def choose_device(name: str, local_rank: int = 0) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device: got {name!r}, expected auto, cpu, cuda or cuda:1") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device: got {name!r}, but torch finds no GPU here; use cpu or auto")
+    if device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", local_rank)
+    return device
+
+
+def spread(model: nn.Module, world: World, shard: bool) -> nn.Module:
+    """What to call in place of `model` in training, so that all processes learn together."""
+    if shard:
+        if not dist.is_initialized():
+            raise ValueError(
+                "shard: needs several processes: torchrun --nproc-per-node 2 -m minititans.train"
+            )
+        # Nothing changes a block's output in place, which is what this warning is about.
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
+        for block in model.blocks:
+            fully_shard(block)
+        return fully_shard(model)
+    if world.size > 1:
+        # A memory that is carried on begins without its start weights: no gradient for those.
+        return DistributedDataParallel(model, find_unused_parameters=True)
+    return model
+
+
+def without_sync(model: nn.Module, wait: bool):
+    """While `wait`, gradients add up in each process and are not averaged yet."""
+    if isinstance(model, DistributedDataParallel) and wait:
+        return model.no_sync()
+    return nullcontext()
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A sharded tensor put together, any other as it is. Every process must call this."""
+    tensor = tensor.detach()
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def like(tensor: Tensor, other: Tensor) -> Tensor:
+    """`tensor`, whole, laid out as `other` is, in storage of its own."""
+    tensor = tensor.to(other.device, copy=True)
+    if isinstance(other, DTensor):
+        return distribute_tensor(tensor, other.device_mesh, other.placements)
+    return tensor
+
+
+def total(number: Tensor, world: World) -> float:
+    """The sum of a number over all processes."""
+    number = number.detach().clone()
+    if world.size > 1:
+        dist.all_reduce(number)
+    return number.item()

@@ -1,0 +1,98 @@
+"""What comes out of a run: scores, a saved model, the loss curve, and text that it writes."""
+
+import json
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from minititans.model import TitansLM
+from minititans.tasks import Task
+from minititans.tasks.ngram import NGram
+from minititans.training import log
+from minititans.training.checkpoint import write_whole
+from minititans.training.config import TrainConfig
+from minititans.training.evaluate import bits_per_byte, loss_and_accuracy
+from minititans.training.parallel import whole
+
+ENOUGH = 5_000_000  # bytes for the n-gram model; its counts are in Python dictionaries
+
+
+def finish(
+    config: TrainConfig, task: Task, model: TitansLM, progress: dict[str, Any]
+) -> dict[str, Any]:
+    """Write everything into the run's folder; returns what `result.json` there holds."""
+    folder = config.folder
+    if (folder / "result.json").exists():  # the run had ended before
+        return json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    model.save(folder / "model.safetensors")
+    scores = evaluate(config, task, model)
+    if task.held_out is not None:
+        scores["one_stream_bits_per_byte"] = bits_per_byte(
+            model, task.held_out[: config.eval_bytes]
+        )
+    record = {"step": progress["step"]} | scores
+    if record not in log.read(folder / "log.jsonl"):  # killed right here, it would be there twice
+        log.append(folder / "log.jsonl", record)
+    log.draw(log.read(folder / "log.jsonl"), folder / "loss.png")
+    result = scores | {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "steps": progress["step"],
+        "seconds": round(progress["seconds"], 1),
+        "torch": torch.__version__,
+    }
+    if task.held_out is not None:
+        result |= ngram_score(config, task) | sample(config, task, model)
+    text = json.dumps(result, indent=2) + "\n"
+    write_whole(folder / "result.json", lambda file: file.write_text(text, encoding="utf-8"))
+    return result
+
+
+def evaluate(config: TrainConfig, task: Task, model: nn.Module) -> dict[str, float]:
+    """Bits per byte where the task has text, else loss and accuracy at the greatest length.
+
+    The text is read in up to 16 stretches side by side, each from its beginning to its end with
+    one memory.
+    """
+    if task.held_out is not None:
+        text = task.held_out[: config.eval_bytes]
+        lanes = max(1, min(16, len(text) // 256))
+        return {"bits_per_byte": bits_per_byte(model, text, lanes), "stretch": len(text) // lanes}
+    loss, accuracy = loss_and_accuracy(model, task, max(config.lengths))
+    return {"held_out_loss": loss, "held_out_accuracy": accuracy}
+
+
+def ngram_score(config: TrainConfig, task: Task) -> dict[str, float]:
+    """The n-gram model's bits per byte on the same bytes, where the text to learn from is here."""
+    if not hasattr(task, "train"):
+        return {}
+    model, text = NGram(as_bytes(task.train[-ENOUGH:])), task.held_out[: config.eval_bytes]
+    return {"ngram_bits_per_byte": model.bits_per_byte(as_bytes(text))}
+
+
+def sample(config: TrainConfig, task: Task, model: TitansLM) -> dict[str, str]:
+    """What the model writes after the beginning of the held-out text."""
+    prompt = task.held_out[None, :200].long().to(next(model.parameters()).device)  # [1, time]
+    tokens = model.generate(prompt, config.sample, temperature=0.8, seed=config.seed)[0]
+    before, after = tokens[: prompt.shape[1]], tokens[prompt.shape[1] :]
+    return {"prompt": as_text(before), "generated": as_text(after)}
+
+
+def plain_model(model: TitansLM, config: TrainConfig) -> TitansLM:
+    """The model in one piece. Sharded weights are put together, with the help of every process."""
+    if not config.shard:
+        return model
+    weights = {name: whole(parameter) for name, parameter in model.named_parameters()}
+    plain = TitansLM(config.model).to(next(iter(weights.values())).device)
+    with torch.no_grad():
+        for name, parameter in plain.named_parameters():
+            parameter.copy_(weights[name])
+    return plain
+
+
+def as_bytes(tokens: Tensor) -> bytes:
+    return bytes(tokens.tolist())
+
+
+def as_text(tokens: Tensor) -> str:
+    return as_bytes(tokens).decode(errors="replace")
