@@ -17,7 +17,7 @@ def option(default: Any, help: str, **more: Any) -> Any:
     return field(default=default, metadata={"help": help, **more})
 
 
-# About five minutes on two CPU cores with the built-in corpus. Without forgetting, because that
+# Five to ten minutes on two CPU cores with the built-in corpus. Without forgetting, because that
 # lets the learned start weights fade, and windows of 256 bytes do not teach a memory to do without
 # them: a trial with forgetting (depth 2) had 2.3 bits per byte over 256 bytes and 4.3 over 37,000.
 # Without it a trial still went from 2.2 over 2,300 bytes to 3.0 over 37,000, until some steps had
