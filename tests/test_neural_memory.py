@@ -71,10 +71,16 @@ def test_batch_rows_do_not_see_each_other(switches):
 
 
 @every_switch
-def test_heads_have_their_own_gates_and_memories(switches):
+def test_a_head_keeps_its_memory_to_itself(switches):
+    """Other start weights in the last head change that head's memory and no other's."""
     memory = make(**switches)
-    _, state = memory(randn(1, 9, 12))
-    assert state.heads == memory.heads == state.momentum[0].shape[1]
+    x = randn(1, 9, 12)
+    _, before = memory(x)
+    with torch.no_grad():
+        memory.start_weights[0][-1] += 1
+    _, after = memory(x)
+    changed = (after.weights[0] - before.weights[0]).abs().amax((0, 2, 3))  # [heads]
+    assert changed[:-1].eq(0).all() and changed[-1] > 1e-6
 
 
 @every_switch

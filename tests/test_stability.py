@@ -45,6 +45,17 @@ def test_the_layer_keeps_to_the_bound():
     assert (8 * trace.theta <= 1.5 * (1 - trace.eta) + 1e-6).all()
 
 
+def test_the_bound_and_the_clip_together_bound_the_momentum():
+    """theta_max · clip / chunk_size, whatever comes: so weights grow at most linearly."""
+    torch.manual_seed(0)
+    for depth in (1, 3):
+        memory = NeuralMemory(24, heads=6, depth=depth, chunk_size=8, theta_max=2.0, clip=0.5)
+        pin_gates(memory)
+        _, _, trace = memory(adversaries(400, 24, seed=0), trace=True)
+        assert trace.momentum.max() <= 2.0 * 0.5 / 8 * 1.001
+        assert trace.momentum.max() > 0.5 * 2.0 * 0.5 / 8, "the bound is nowhere near"
+
+
 def adversaries(time: int, dim: int, seed: int) -> torch.Tensor:
     """One batch row for each way to do harm."""
     rng = torch.Generator().manual_seed(seed)
