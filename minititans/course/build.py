@@ -5,12 +5,15 @@
 
 A build leaves nothing in the file that changes from run to run: no times, no random cell ids,
 no widget state. Two builds of the same source give the same bytes: a difference means something.
+How long a notebook ran is kept beside it in `times.json`, and what it claims in `docs/claims.md`.
 """
 
 import argparse
 import hashlib
+import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import jupytext
@@ -18,8 +21,11 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
+from minititans.course import claim_list
+
 FOLDERS = ("notebooks",)
 TIMEOUT = 120  # seconds a cell may take
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def sources(root: Path) -> list[Path]:
@@ -40,17 +46,54 @@ def read_source(source: Path) -> nbformat.NotebookNode:
 
 def build(source: Path) -> None:
     """Run a notebook in its own folder and write it, whole or not at all."""
+    notebook, seconds = run(source)
+    notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = {"name": "python"}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            # A widget that no kernel answers for is an error message; its picture says more.
+            if "image/png" in output.get("data", {}):
+                output.data.pop(WIDGET, None)
+    temporary = source.with_suffix(".ipynb.tmp")
+    nbformat.write(notebook, temporary)
+    os.replace(temporary, source.with_suffix(".ipynb"))
+    remember_time(source, seconds)
+
+
+def run(source: Path) -> tuple[nbformat.NotebookNode, float]:
+    """Run a notebook from nothing: the executed notebook, and the seconds it took."""
     notebook = read_source(source)
     resources = {"metadata": {"path": source.parent}}
     client = NotebookClient(
         notebook, timeout=TIMEOUT, kernel_name="python3", resources=resources, record_timing=False
     )
+    began = time.perf_counter()
     client.execute()
-    notebook.metadata.pop("widgets", None)
-    notebook.metadata["language_info"] = {"name": "python"}
-    temporary = source.with_suffix(".ipynb.tmp")
-    nbformat.write(notebook, temporary)
-    os.replace(temporary, source.with_suffix(".ipynb"))
+    return notebook, time.perf_counter() - began
+
+
+def remember_time(source: Path, seconds: float) -> None:
+    """Store how long this code ran, unless it ran about as long as it says there."""
+    kept = times(source.parent)
+    code = code_hash(source)
+    old = kept.get(source.stem, {"code": "", "seconds": 0.0})
+    if old["code"] == code and old["seconds"] / 1.5 < seconds < old["seconds"] * 1.5:
+        return
+    kept[source.stem] = {"code": code, "seconds": round(seconds, 1)}
+    text = json.dumps(dict(sorted(kept.items())), indent=1) + "\n"
+    (source.parent / "times.json").write_text(text, encoding="utf-8")
+
+
+def times(folder: Path) -> dict[str, dict]:
+    """A notebook's name to the seconds it took when built, and the hash of the code that did."""
+    path = folder / "times.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def code_hash(source: Path) -> str:
+    """Changes when a code cell does; words may be edited without a new measurement."""
+    cells = [cell.source for cell in read_source(source).cells if cell.cell_type == "code"]
+    return hashlib.sha256("\n\n".join(cells).encode()).hexdigest()[:16]
 
 
 def problems(source: Path) -> list[str]:
@@ -95,6 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     for source in (bar := tqdm(chosen, unit="notebook", file=sys.stdout)):
         bar.set_postfix_str(source.name)
         build(source)
+    claim_list.write(options.root)
     return 0
 
 

@@ -82,7 +82,12 @@ class Chunk:
     v: Tensor
     H: Tensor  # [rows, b, b]
     G: Tensor
-    overlap: Tensor  # [rows, b, b]   G ⊙ (Q Kᵀ), the first layer's
+    # The first layer's part of `read` and `write`: Q and K do not wait for the weights.
+    overlap: Tensor  # [rows, b, b]   G ⊙ (Q Kᵀ)
+    beta_q: Tensor  # [rows, b, dim]   β ⊙ Q, f ⊙ Q
+    f_q: Tensor
+    into_W_k: Tensor  # [rows, b, dim]   into_W ⊙ K, into_S ⊙ K
+    into_S_k: Tensor
     m: Tensor  # [rows, b, 1]
     f: Tensor
     beta: Tensor
@@ -99,27 +104,27 @@ def prepare(
     E, D = segment_products(torch.stack([eta, 1 - alpha]))  # [n, rows, b, b]
     H = E * theta[..., None, :]
     G = D @ H
-    m = E[..., 0] * eta[..., :1]  # [n, rows, b]
-    f = (D @ m[..., None]).squeeze(-1)
-    beta = D[..., 0] * (1 - alpha)[..., :1]
-    vectors = (m, f, beta, G[..., -1, :], H[..., -1, :])
-    parts = (q, k, v, H, G, G * (q @ k.mT), *(x[..., None] for x in vectors))
+    m = E[..., :1] * eta[..., :1, None]  # [n, rows, b, 1]
+    f = D @ m
+    beta = D[..., :1] * (1 - alpha)[..., :1, None]
+    into_W, into_S = G[..., -1, :, None], H[..., -1, :, None]
+    first_layer = (G * (q @ k.mT), beta * q, f * q, into_W * k, into_S * k)
+    parts = (q, k, v, H, G, *first_layer, m, f, beta, into_W, into_S)
     # unbind, not indexing: the backward of an index allocates all chunks for each chunk
     return [Chunk(*tensors) for tensors in zip(*(part.unbind(0) for part in parts))]
 
 
 def read(chunk: Chunk, W: Weights, S: Weights, a: list[Tensor], delta: list[Tensor]) -> Tensor:
     """Every token's query answered by its own W_t, layer by layer: `[rows, b, d_out]`."""
-    X = chunk.q
+    beta_X, f_X, overlap = chunk.beta_q, chunk.f_q, chunk.overlap
     for layer in range(len(W)):
-        if layer == 0:
-            overlap = chunk.overlap
-        else:
+        if layer > 0:
             X = F.silu(X)
+            beta_X, f_X = chunk.beta * X, chunk.f * X
             overlap = chunk.G * torch.bmm(X, a[layer].mT)
-        from_W = torch.bmm(chunk.beta * X, W[layer].mT)
-        from_both = torch.baddbmm(from_W, chunk.f * X, S[layer].mT)
-        X = torch.baddbmm(from_both, overlap, delta[layer])
+        X = torch.bmm(beta_X, W[layer].mT)
+        X = torch.baddbmm(X, f_X, S[layer].mT)
+        X = torch.baddbmm(X, overlap, delta[layer])
     return X
 
 
@@ -128,9 +133,12 @@ def write(
 ) -> tuple[Weights, Weights]:
     """W and S after the chunk's last token."""
     m, f, beta = chunk.m[:, -1:], chunk.f[:, -1:], chunk.beta[:, -1:]  # [rows, 1, 1]
+    into_W, into_S = chunk.into_W_k, chunk.into_S_k
     W_after, S_after = [], []
-    for W_l, S_l, a_l, delta_l in zip(W, S, a, delta):
-        kept = torch.addcmul(beta * W_l, f, S_l)
-        W_after.append(torch.baddbmm(kept, delta_l.mT, chunk.into_W * a_l))
-        S_after.append(torch.baddbmm(m * S_l, delta_l.mT, chunk.into_S * a_l))
+    for layer in range(len(W)):
+        if layer > 0:
+            into_W, into_S = chunk.into_W * a[layer], chunk.into_S * a[layer]
+        kept = torch.addcmul(beta * W[layer], f, S[layer])
+        W_after.append(torch.baddbmm(kept, delta[layer].mT, into_W))
+        S_after.append(torch.baddbmm(m * S[layer], delta[layer].mT, into_S))
     return W_after, S_after
