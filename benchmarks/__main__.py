@@ -15,11 +15,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from benchmarks.figure import picture
-from benchmarks.files import write_whole
 from benchmarks.line import line_of
 from benchmarks.machine import machine
 from benchmarks.measurements import LONG, MEASUREMENTS
 from benchmarks.report import HEADER, QUICK, as_json, document, row
+from minititans.memory.files import write_whole
 
 OUT = Path("results/bench")
 
@@ -62,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
         out / "bench.png": picture(lines, options.quick),
     }
     for path, content in files.items():
-        write_whole(path, content)
+        with write_whole(path) as temporary:
+            temporary.write_bytes(content)
     print(f"\n{seconds:.0f} seconds. Written: {', '.join(map(str, files))}")
     return 0
 

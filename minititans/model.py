@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from minititans.attention import WindowAttention
 from minititans.config import ATTENTIONS, VARIANTS, TitansConfig
 from minititans.memory import NeuralMemory
+from minititans.memory.files import write_whole
 from minititans.memory.state import State
 from minititans.relatives import RELATIVES
 from minititans.variants import LMM, MAC, MAG, MAL
@@ -106,14 +107,9 @@ class TitansLM(nn.Module):
     def save(self, path: str | os.PathLike) -> None:
         """Weights and configuration in one safetensors file, written whole or not at all."""
         about = json.dumps(dataclasses.asdict(self.config))
-        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-        try:
-            weights = {name: w.detach().contiguous() for name, w in self._unique().items()}
+        weights = {name: w.detach().contiguous() for name, w in self._unique().items()}
+        with write_whole(path) as temporary:
             safetensors.torch.save_file(weights, temporary, {"format": FORMAT, "config": about})
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)
 
     @classmethod
     def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> "TitansLM":

@@ -13,7 +13,6 @@ import torch
 from benchmarks import rival
 from benchmarks.child import lines_of
 from benchmarks.figure import picture
-from benchmarks.files import write_whole
 from benchmarks.line import line_of
 from benchmarks.matmuls import BATCH, CHUNK, DIM, HEADS, Recorder, random_inputs, replay
 from benchmarks.measurement import Line, Measured, Measurement, Unavailable
@@ -127,28 +126,6 @@ def test_the_replay_makes_the_same_matmuls_with_the_same_strides():
 def test_the_recorder_refuses_what_it_could_not_replay():
     with torch.no_grad(), Recorder(), pytest.raises(RuntimeError, match="cannot be replayed"):
         torch.mv(torch.ones(2, 2), torch.ones(2))
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
-    path = tmp_path / "bench.json"
-    write_whole(path, b"old")
-
-    def out_of_space(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "replace", out_of_space)
-    with pytest.raises(OSError, match="no space left"):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_write_replaces_the_old_file(tmp_path):
-    path = tmp_path / "bench.json"
-    write_whole(path, b"a long old content")
-    write_whole(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_without_titans_pytorch_a_line_says_how_to_get_it(monkeypatch):

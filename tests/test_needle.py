@@ -12,7 +12,8 @@ from minititans.cli import main
 from minititans.config import TitansConfig
 from minititans.experiments import needle as experiment
 from minititans.experiments.figures import needle_figure
-from minititans.experiments.needle import NeedleConfig, Reading, Result
+from minititans.experiments.needle import NeedleConfig
+from minititans.experiments.results import Reading, Result
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import (
     ASK,

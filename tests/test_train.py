@@ -50,7 +50,8 @@ def command(*flags: str) -> TrainConfig:
 
 def test_a_step_is_what_torch_does_by_hand(tmp_path):
     config = tiny(tmp_path, weight_decay=0.1, clip=0.5, warmup=0, lr=0.01)
-    run, twin = a_run(config), a_run(config).model
+    run, twin = a_run(config), a_run(config).model.double()
+    run.model.double()  # Adam's first step divides by |gradient|, so rounding would show
     matrices = [p for p in twin.parameters() if p.dim() > 1]
     vectors = [p for p in twin.parameters() if p.dim() == 1]
     groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
@@ -67,7 +68,7 @@ def test_a_step_is_what_torch_does_by_hand(tmp_path):
     assert record["loss"] == pytest.approx(loss.item(), abs=1e-6)
     assert record["gradient_norm"] == pytest.approx(norm.item(), rel=1e-5)
     for mine, wanted in zip(run.model.parameters(), twin.parameters()):
-        torch.testing.assert_close(mine, wanted, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(mine, wanted, atol=2e-5, rtol=0)
 
 
 class Uneven:
@@ -310,7 +311,7 @@ def test_a_stopped_run_ends_with_the_weights_of_one_that_never_stopped(
     assert lines[0] == lines[1]
 
 
-@pytest.mark.parametrize("where", ["save_file", "sync", "replace"])
+@pytest.mark.parametrize("where", ["save_file", "fsync", "replace"])
 def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch, where):
     run = a_run(tiny(tmp_path))
     path = tmp_path / "checkpoint.safetensors"
@@ -318,17 +319,17 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch, wher
     checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 1}, CPU)
     before = path.read_bytes()
 
-    def half(*arguments):  # leaves half a file, as a full disk would
-        (tmp_path / "checkpoint.safetensors.tmp").write_bytes(before[: len(before) // 2])
+    def fails(*arguments):  # leaves half a file, as a full disk would
+        if where == "save_file":
+            arguments[1].write_bytes(before[: len(before) // 2])
         raise OSError("no space left on device")
 
-    owner = {"save_file": checkpoint.safetensors.torch, "sync": checkpoint, "replace": os}[where]
-    monkeypatch.setattr(owner, where, half)
+    monkeypatch.setattr(checkpoint.safetensors.torch if where == "save_file" else os, where, fails)
     steps(run, 2)
     with pytest.raises(OSError):
         checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 2}, CPU)
     monkeypatch.undo()
-    assert path.read_bytes() == before
+    assert path.read_bytes() == before and list(tmp_path.glob("*.tmp")) == []
     assert checkpoint.load_checkpoint(path, run.model, run.optimiser) == {"step": 1}
 
 

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_needle(arguments: argparse.Namespace) -> int:
-    from minititans.experiments import needle
+    from minititans.experiments import needle, results
     from minititans.experiments.figures import needle_figure
 
     changes = {} if arguments.steps is None else {"steps": arguments.steps}
@@ -43,10 +43,10 @@ def run_needle(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"minititans experiment needle: {error}", file=sys.stderr)
         return 2
-    results = needle.load_all(folder)  # with those of earlier runs
-    text = needle.table(results)
+    found = results.load_all(folder)  # with those of earlier runs
+    text = results.table(found)
     (folder / "table.md").write_text(text + "\n", encoding="utf-8")
-    needle_figure(results, config).savefig(folder / "needle.png")
+    needle_figure(found, config).savefig(folder / "needle.png")
     print(text)
     print(f"\nIn {folder}: every result as JSON, table.md and needle.png")
     return 0

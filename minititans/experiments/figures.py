@@ -4,7 +4,8 @@ from itertools import cycle
 
 from matplotlib.figure import Figure
 
-from minititans.experiments.needle import NeedleConfig, Result, by_variant, summary
+from minititans.experiments.needle import NeedleConfig
+from minititans.experiments.results import Result, by_variant, summary
 from minititans.tasks.needle import Needle
 
 # Okabe and Ito's colours, which differ for every kind of colour vision; each model has a marker

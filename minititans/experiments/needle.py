@@ -9,12 +9,9 @@ one is kept in a file of its own, so that a run which was stopped goes on where 
 
 import json
 import math
-import os
-import platform
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -25,12 +22,13 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from minititans.config import TitansConfig
+from minititans.experiments.results import ORDER, Reading, Result, check_folder, load, save
 from minititans.memory.convolution import CausalConv
 from minititans.model import TitansLM, count_parameters
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import Needle, accuracy, generator
 
-EVERYONE = ("mac", "mag", "mal", "lmm", "swa", "transformer")
+EVERYONE = ORDER
 
 
 @dataclass(frozen=True)
@@ -74,37 +72,6 @@ class NeedleConfig:
         return json.loads(json.dumps(asdict(self)))
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How a model did at one length: `accuracy` of `samples` haystacks, with a binomial error."""
-
-    length: int
-    samples: int
-    accuracy: float
-
-    @property
-    def error(self) -> float:
-        """One standard error, with one hit and one miss added so that it is never zero.
-
-        >>> round(Reading(length=256, samples=98, accuracy=0.5).error, 3)
-        0.05
-        """
-        p = (self.accuracy * self.samples + 1) / (self.samples + 2)
-        return (p * (1 - p) / (self.samples + 2)) ** 0.5
-
-
-@dataclass(frozen=True)
-class Result:
-    """One trained model, and how it did."""
-
-    variant: str
-    seed: int
-    parameters: int
-    seconds: float  # of training
-    losses: list[float]  # the mean of every 50 steps
-    readings: list[Reading]
-
-
 def run(
     config: NeedleConfig,
     variants: Iterable[str] = EVERYONE,
@@ -118,7 +85,7 @@ def run(
     """
     folder = None if folder is None else Path(folder)
     if folder is not None:
-        check_folder(folder, config)
+        check_folder(folder, config.to_json())
     jobs = [(variant, seed) for seed in seeds for variant in variants]
     for variant in {variant for variant, _ in jobs}:
         model_config(config, variant)  # a wrong name is refused before the first hour of work
@@ -130,7 +97,7 @@ def run(
             continue
         results.append(run_one(config, variant, seed, progress))
         if file is not None:
-            save(file, results[-1], config)
+            save(file, results[-1], config.to_json())
     return results
 
 
@@ -212,94 +179,3 @@ def one_cycle(done: float) -> float:
 
 def model_config(config: NeedleConfig, variant: str) -> TitansConfig:
     return replace(config.model, variant=variant).with_parameters(config.parameters)
-
-
-# Files
-
-
-def save(file: Path, result: Result, config: NeedleConfig) -> None:
-    """The result with all that it depends on, written whole or not at all."""
-    readings = [asdict(r) | {"error": round(r.error, 4)} for r in result.readings]
-    versions = {name: metadata.version(name) for name in ("minititans", "torch", "numpy")}
-    versions["python"] = platform.python_version()
-    about = {"config": config.to_json(), "versions": versions, "threads": torch.get_num_threads()}
-    text = json.dumps(asdict(result) | {"readings": readings} | about, indent=1)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text + "\n", encoding="utf-8")
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def load(file: Path) -> Result:
-    """A result that `save` wrote."""
-    stored = json.loads(file.read_text(encoding="utf-8"))
-    readings = [Reading(r["length"], r["samples"], r["accuracy"]) for r in stored["readings"]]
-    names = ("variant", "seed", "parameters", "seconds", "losses")
-    return Result(**{name: stored[name] for name in names}, readings=readings)
-
-
-def load_all(folder: str | Path) -> list[Result]:
-    """Every result in a folder: those of `EVERYONE` first and in that order, then by name."""
-    results = [load(file) for file in Path(folder).glob("*-seed*.json")]
-    place = {variant: number for number, variant in enumerate(EVERYONE)}
-    return sorted(results, key=lambda r: (place.get(r.variant, len(place)), r.variant, r.seed))
-
-
-def check_folder(folder: Path, config: NeedleConfig) -> None:
-    """Refuse to mix results of two configurations."""
-    for file in sorted(folder.glob("*-seed*.json")):
-        stored, wanted = json.loads(file.read_text(encoding="utf-8"))["config"], config.to_json()
-        different = [name for name in wanted if stored.get(name) != wanted[name]]
-        if different:
-            raise ValueError(
-                f"folder: {file} is a result of another configuration (different: "
-                f"{', '.join(different)}); give another folder, or remove the results in this one"
-            )
-
-
-# Tables
-
-
-def table(results: list[Result]) -> str:
-    """Accuracy in percent, a row for each variant, the mean of its seeds, as Markdown.
-
-    The error is one standard error: over haystacks for one seed, and over seeds for several.
-
-    >>> print(table([Result("lmm", 0, 1000, 1.0, [], [Reading(256, 98, 0.5)])]))
-    | model | seeds | parameters | training | 256 |
-    | --- | --- | --- | --- | --- |
-    | lmm | 1 | 1,000 | 1 s | 50 ± 5 |
-    """
-    lengths = [str(reading.length) for reading in results[0].readings] if results else []
-    head = ["model", "seeds", "parameters", "training", *(f"{int(n):,}" for n in lengths)]
-    rows = [head, ["---"] * len(head)]
-    for variant, runs in by_variant(results).items():
-        cells = [f"{100 * p:.0f} ± {100 * e:.0f}" for _, p, e in summary(runs)]
-        seconds = mean(result.seconds for result in runs)
-        rows.append([variant, len(runs), f"{runs[0].parameters:,}", f"{seconds:.0f} s", *cells])
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
-
-
-def by_variant(results: list[Result]) -> dict[str, list[Result]]:
-    """Results of the same variant together, in the order in which variants first come."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        groups.setdefault(result.variant, []).append(result)
-    return groups
-
-
-def summary(runs: list[Result]) -> list[tuple[int, float, float]]:
-    """`(length, accuracy, error)` over the seeds of one variant, for each length."""
-    rows = []
-    for readings in zip(*(result.readings for result in runs)):
-        shares = [reading.accuracy for reading in readings]
-        error = readings[0].error
-        if len(shares) > 1:
-            spread = torch.tensor(shares).std().item() / len(shares) ** 0.5
-            pooled = Reading(0, sum(r.samples for r in readings), mean(shares)).error
-            error = max(spread, pooled)
-        rows.append((readings[0].length, mean(shares), error))
-    return rows

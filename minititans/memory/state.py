@@ -12,6 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from minititans.memory.files import write_whole
 from minititans.memory.gates import Gates
 
 FORMAT = "minititans.State.1"
@@ -64,15 +65,8 @@ class State:
             return f"t{len(tensors) - 1}"
 
         metadata = {"format": FORMAT, "tree": json.dumps(_describe(self.map(name)))}
-        # A reader sees the old file or the new one: the rename is atomic, and a half-written
-        # temporary file is never taken for a state.
-        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-        try:
+        with write_whole(path) as temporary:
             safetensors.torch.save_file(tensors, temporary, metadata)
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)
 
     @classmethod
     def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> Self:

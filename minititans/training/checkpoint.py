@@ -7,8 +7,6 @@ hold the state of a memory, because it is written where a passage ends and the n
 """
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
+from minititans.memory.files import write_whole
 from minititans.training.parallel import World, like, whole
 
 FORMAT = "minititans.checkpoint.1"
@@ -38,7 +37,8 @@ def save_checkpoint(
     if world.is_first:
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         about = {"format": FORMAT, "progress": json.dumps(progress)}
-        write_whole(path, lambda file: safetensors.torch.save_file(tensors, file, about))
+        with write_whole(path) as temporary:
+            safetensors.torch.save_file(tensors, temporary, about)
 
 
 @torch.no_grad()
@@ -64,24 +64,3 @@ def load_checkpoint(
                 state["step"] = file.get_tensor(f"step.{name}").clone()
     return json.loads(about["progress"])
 
-
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` make a file, which takes the name `path` only once it is safely on the disk.
-
-    Whenever the process or the machine dies, `path` is the old file or the new one, whole.
-    """
-    temporary = path.with_name(path.name + ".tmp")
-    write(temporary)
-    sync(temporary)
-    os.replace(temporary, path)
-    if os.name != "nt":  # Windows cannot open a folder
-        sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Wait until the disk has what was written."""
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

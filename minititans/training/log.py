@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from minititans.training.checkpoint import write_whole
+from minititans.memory.files import write_whole
 
 
 def append(path: Path, record: dict[str, Any]) -> None:
@@ -26,7 +26,8 @@ def read(path: Path) -> list[dict[str, Any]]:
 def cut(path: Path, step: int) -> None:
     """Forget what came after `step`: a run that goes on from there will write it again."""
     kept = "".join(json.dumps(each) + "\n" for each in read(path) if each["step"] <= step)
-    write_whole(path, lambda file: file.write_text(kept, encoding="utf-8"))
+    with write_whole(path) as temporary:
+        temporary.write_text(kept, encoding="utf-8")
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:
@@ -47,7 +48,8 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
             axes.plot(*zip(*points), "o-", color="tab:orange", label=label)
     axes.legend()
     axes.grid(alpha=0.3)
-    write_whole(path, lambda file: figure.savefig(file, format="png", dpi=120))
+    with write_whole(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
 
 
 def running_average(values: list[float], memory: float = 0.95) -> list[float]:

@@ -9,10 +9,11 @@ from typing import Any
 
 from tqdm import tqdm
 
+from minititans.memory.files import write_whole
 from minititans.model import TitansLM
 from minititans.tasks import Task, load_task
 from minititans.training import log
-from minititans.training.checkpoint import load_checkpoint, save_checkpoint, write_whole
+from minititans.training.checkpoint import load_checkpoint, save_checkpoint
 from minititans.training.config import TrainConfig, differences, stored_config
 from minititans.training.optimiser import make_optimiser
 from minititans.training.parallel import World, spread, world
@@ -78,11 +79,14 @@ def prepare_folder(config: TrainConfig, task: Task, fresh: bool) -> None:
     if fresh and path.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    for left_over in folder.glob("*.tmp"):  # of a run that was killed while it wrote
+        left_over.unlink()
     if not path.exists():
-        if any(not each.name.endswith(".tmp") for each in folder.iterdir()):
+        if any(folder.iterdir()):
             raise ValueError(f"name: {folder} holds files that are no run; choose another --name")
         text = json.dumps({"train": config.to_json(), "data": data}, indent=2) + "\n"
-        write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
+        with write_whole(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
         return
     changed = differences(stored_config(folder), config)
     if json.loads(path.read_text(encoding="utf-8"))["data"] != data:

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from minititans.memory.files import write_whole
 from minititans.model import TitansLM
 from minititans.tasks import Task
 from minititans.tasks.ngram import NGram
 from minititans.training import log
-from minititans.training.checkpoint import write_whole
 from minititans.training.config import TrainConfig
 from minititans.training.evaluate import bits_per_byte, loss_and_accuracy
 from minititans.training.parallel import whole
@@ -44,7 +44,8 @@ def finish(
     if task.held_out is not None:
         result |= ngram_score(config, task) | sample(config, task, model)
     text = json.dumps(result, indent=2) + "\n"
-    write_whole(folder / "result.json", lambda file: file.write_text(text, encoding="utf-8"))
+    with write_whole(folder / "result.json") as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return result
 
 
