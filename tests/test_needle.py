@@ -301,11 +301,13 @@ def test_the_command_writes_results_table_and_figure(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_begins_short_and_then_mixes_lengths(kind):
-    config = replace(TINY, kind=kind, steps=40, warm=0.5, lengths=(96, 48), tokens=192, needles=8)
+    config = replace(
+        TINY, kind=kind, steps=40, warm=0.5, lengths=(48, 96, 192), tokens=192, needles=8
+    )
     batches = [experiment.training_batch(config, seed=0, step=step) for step in range(40)]
     shapes = [tuple(tokens.shape) for tokens, _ in batches]
     assert set(shapes[:20]) == {(4, 48)}
-    assert set(shapes[20:]) == {(4, 48), (2, 96)}
+    assert set(shapes[20:]) == {(2, 96), (1, 192)}
     tokens, targets = batches[0]
     fits = {"pk": 8, "n": 6, "w": 4}[kind]  # needles with their questions in 48 tokens
     assert ((tokens == ASK).sum(1) == fits).all()

@@ -159,6 +159,15 @@ def test_gates_stay_inside_their_bounds_and_switches_make_them_zero():
         assert trace.eta.ne(0).any() == momentum and trace.alpha.ne(0).any() == forgetting
 
 
+def test_the_gates_begin_where_they_should():
+    torch.manual_seed(0)
+    memory = NeuralMemory(32, heads=2, chunk_size=4, theta_max=2.0)
+    _, _, trace = memory(torch.randn(4, 50, 32), trace=True)
+    assert trace.eta.median() == pytest.approx(0.5, abs=0.05)
+    assert trace.alpha.median() == pytest.approx(0.001, rel=0.1)
+    assert trace.theta.median() == pytest.approx(0.5 * 2.0 * 0.5 / 4, rel=0.1)
+
+
 def test_a_chunk_shares_its_gates_across_calls():
     memory = make(gates="chunk", chunk_size=4)
     x = randn(1, 8, 12)

@@ -22,7 +22,7 @@ def rms(x, norm):
 
 
 def combine(y, m, module):
-    return (F.silu(rms(y, module.norm_y)) * rms(m, module.norm_m)) @ module.to_out.weight.T
+    return 2 / (1 + torch.exp(-rms(y, module.norm_y))) * rms(m, module.norm_m)
 
 
 @pytest.mark.parametrize("time", [4, 5, 13])
@@ -39,7 +39,7 @@ def test_mac_is_its_equations(time):
         h = torch.einsum("bhoi,bthi->btho", M.weights[1], F.silu(h))
         h = rms(h, mac.memory.out_norm).flatten(2) * F.silu(S @ mac.memory.out_gate.weight.T)
         h = h @ mac.memory.to_out.weight.T  # (21)
-        y, _ = mac.attention(mac.persistent.tokens, h, S)  # (22), (23)
+        y = S + mac.attention(mac.persistent.tokens, h, S)[0]  # (22), (23), residual
         answers = []
         for t in range(S.shape[1]):
             m, M = mac.memory(y[:, t : t + 1], M)  # (24), and each token reads its own M

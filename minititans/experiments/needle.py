@@ -23,7 +23,6 @@ from tqdm.auto import tqdm
 
 from minititans.config import TitansConfig
 from minititans.experiments.results import ORDER, Reading, Result, check_folder, load, save
-from minititans.memory.convolution import CausalConv
 from minititans.model import TitansLM, count_parameters
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import Needle, accuracy, generator
@@ -38,8 +37,9 @@ class NeedleConfig:
     kind:       of needle, see `Needle`
     model:      what all models share; `ff` follows from `parameters`
     parameters: of every model, by the size of its feed-forward layers
-    lengths:    of the haystacks in training; each step draws one
-    warm:       share of the steps that only sees the shortest, where answers are dense
+    lengths:    of the haystacks in training: the first alone for a while, where answers are dense
+                and within sight of every window, then each step draws one of the others
+    warm:       the share of the steps that sees the first
     tokens:     in a step: short haystacks come in larger batches
     needles:    in a haystack in training, or as many as fit
     lr:         highest learning rate, see `one_cycle`
@@ -59,14 +59,16 @@ class NeedleConfig:
         )
     )
     parameters: int = 130_000
-    steps: int = 700
-    lengths: tuple[int, ...] = (64, 128, 256)
-    warm: float = 0.5
-    tokens: int = 2048
+    steps: int = 1400
+    lengths: tuple[int, ...] = (32, 64, 128, 256)
+    warm: float = 0.3
+    tokens: int = 1024
     needles: int = 8
     lr: float = 4e-3
     weight_decay: float = 0.01
-    read_at: tuple[tuple[int, int], ...] = ((256, 128), (1024, 128), (4096, 64), (16384, 32))
+    read_at: tuple[tuple[int, int], ...] = (
+        (24, 128), (256, 128), (1024, 128), (4096, 64), (16384, 32),
+    )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))
@@ -122,7 +124,6 @@ def train(
     """A model that has learned to answer, and its losses."""
     torch.manual_seed(seed)
     model = TitansLM(model_config(config, variant))
-    prepare(model)
     optimiser = torch.optim.AdamW(
         model.parameters(), config.lr, betas=(0.9, 0.99), weight_decay=config.weight_decay
     )
@@ -146,23 +147,12 @@ def train(
 def training_batch(config: NeedleConfig, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """Tokens and targets of one step, the same for every variant."""
     rng = generator(seed, step)
-    lengths = sorted(config.lengths)[: 1 if step < config.warm * config.steps else None]
+    first, *others = config.lengths
+    lengths = others if others and step >= config.warm * config.steps else [first]
     length = lengths[int(torch.randint(len(lengths), (), generator=rng))]
     fits = length // Needle(config.kind, needles=1).shortest
     task = Needle(config.kind, min(config.needles, fits))
     return task.batch(max(1, config.tokens // length), length, rng)
-
-
-def prepare(model: TitansLM) -> None:
-    """Begin every short convolution with random numbers instead of the identity.
-
-    The memory must learn to store a value under the key that stands before it, and convolutions
-    that begin as the identity show no token its neighbour. In a trial with one seed the LMM's loss
-    was still at chance after 300 steps from the identity; from random numbers it fell after 140.
-    """
-    for module in model.modules():
-        if isinstance(module, CausalConv):
-            torch.nn.init.normal_(module.taps, std=len(module.taps) ** -0.5)
 
 
 def one_cycle(done: float) -> float:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class CausalConv(nn.Module):
-    """Depthwise: every channel has its own `width` numbers. It begins near the identity.
+    """Depthwise: every channel has its own `width` numbers. They begin random.
 
     >>> conv = CausalConv(channels=8, width=4)
     >>> y, past = conv(torch.randn(2, 5, 8))
@@ -15,9 +15,9 @@ class CausalConv(nn.Module):
 
     def __init__(self, channels: int, width: int):
         super().__init__()
-        taps = torch.randn(width, channels) * 0.1
-        taps[-1] += 1  # the last tap is the present
-        self.taps = nn.Parameter(taps)
+        # Near the identity no token would see its neighbour, and a value could not be stored
+        # under the key that stands before it: models then begin to learn much later.
+        self.taps = nn.Parameter(torch.randn(width, channels) / width**0.5)  # last: the present
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """x: `[batch, time, channels]`; past: `[batch, width - 1, channels]`, zeros if None."""

@@ -103,7 +103,7 @@ class NeuralMemory(nn.Module):
         self.out_norm = nn.RMSNorm(dim_head)
         self.out_gate = nn.Linear(dim, dim, bias=False)
         self.to_out = nn.Linear(dim, dim, bias=False)
-        self._set_gates(theta=0.5, eta=0.5, alpha=0.01)
+        self._set_gates(theta=0.5, eta=0.5, alpha=0.001)
 
     @property
     def backend_in_use(self) -> str:

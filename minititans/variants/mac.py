@@ -28,9 +28,12 @@ class MAC(nn.Module):
 
         h = M*(S W_Q), with M as it was before the segment        (21)
         S̃ = p || h || S                                           (22)
-        y = Attn(S̃)                                               (23)
+        y = S + Attn(S̃)                                           (23)
         M ← M(y)                                                  (24)
         o = y ⊗ M*(y)                                             (25)
+
+    The S in (23) is section 4.4's "in all blocks, we use residual connections": the memory reads
+    the tokens, and not only what attention makes of them.
 
     Read to the letter this shows a token its future: attention would see h_j of later tokens, and
     (25) would read from an M that has seen the whole segment. So h_j is visible from token j on,
@@ -65,6 +68,7 @@ class MAC(nn.Module):
             S = x[:, first:last]
             h = self.memory.read(S, state.before)  # (21)
             y, open_segment = self.attention(p, h, S, state.open)  # (22), (23)
+            y = S + y
             m, memory = self.memory(y, state.memory)  # (24), and (25)'s M*(y), token by token
             if self.literal:
                 m = self.memory.read(y, memory.weights)
