@@ -55,6 +55,10 @@ class MAC(nn.Module):
         self.persistent, self.memory = Persistent(persistent, dim), memory
         self.attention = SegmentAttention(dim, heads, segment, literal)
         self.combine = Combine(dim)
+        # At first attention finds nearly the same in every place. Were that large, every token
+        # would be much like every other, and the memory could not tell their keys apart.
+        with torch.no_grad():
+            self.attention.to_out.weight.mul_(0.1)
 
     def forward(self, x: Tensor, state: MACState | None = None) -> tuple[Tensor, MACState]:
         MACState.expect(state)
