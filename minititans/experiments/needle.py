@@ -67,7 +67,7 @@ class NeedleConfig:
     lr: float = 4e-3
     weight_decay: float = 0.01
     read_at: tuple[tuple[int, int], ...] = (
-        (24, 128), (256, 128), (1024, 128), (4096, 64), (16384, 32),
+        (24, 128), (256, 128), (1024, 128), (4096, 64), (16384, 16),
     )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
