@@ -66,6 +66,15 @@ def test_mac_to_the_letter_sees_the_future():
     assert (causal(changed)[0] - causal(x)[0])[:, :5].abs().max() == 0
 
 
+def test_mac_to_the_letter_refuses_half_a_segment():
+    model = make("mac", literal=True)
+    segment = model.config.segment
+    _, state = model(tokens(1, segment))
+    _, state = model(tokens(1, segment + 1), state)  # ends one token into the next
+    with pytest.raises(ValueError, match=f"state: ended 1 tokens into a segment of {segment}"):
+        model(tokens(1, 3), state)
+
+
 @every_variant
 def test_batch_rows_do_not_see_each_other(variant):
     model, x = make(variant), tokens(3)

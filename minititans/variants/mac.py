@@ -65,6 +65,11 @@ class MAC(nn.Module):
         if state is None:
             memory = self.memory.start(len(x))
             state = MACState(memory, memory.weights, None, 0)
+        if self.literal and state.position:
+            raise ValueError(
+                f"state: ended {state.position} tokens into a segment of {self.segment}, expected "
+                "the end of one: with literal=True a segment must come in one call"
+            )
         p = self.persistent.tokens
         p = x.new_empty(0, x.shape[-1]) if p is None else p
         outputs = []
