@@ -1,0 +1,198 @@
+# %% [markdown]
+# # Lab 04: learning to forget
+#
+# A memory of fixed size that only ever adds will overflow. Here it learns to let go, and with that
+# the rule of the paper is complete: equations (13) and (14). It goes with the notebook *Learning to
+# forget*. Five tasks, about 50 minutes.
+#
+# `check`, `hint("04.1")`, `example("04.1")` and `progress()` work as before.
+
+# %%
+import torch
+import torch.nn.functional as F
+
+from minititans.course import check, example, hint, progress
+from minititans.course.labs.pictures import lines
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+# ## 04.1 Forget, then write
+#
+# Before the surprise $S_t$ is written, a share `alpha` of the old weights is forgotten. `alpha = 0`
+# keeps everything, `alpha = 1` clears the memory. Equation (13):
+#
+# $$W_t = (1 - \alpha_t)\, W_{t-1} + S_t$$
+
+
+# %%
+def forget_and_write(W, S, alpha):
+    """Return the weights after forgetting and writing.
+
+    W, S: [d_value, d_key]; alpha: []. Returns [d_value, d_key].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError("04.1: Return the weights after forgetting and writing.")
+
+
+# %%
+check("04.1", forget_and_write)
+
+# %% [markdown]
+# ## 04.2 The whole rule, one token
+#
+# Surprise, momentum, forgetting: the complete rule for one pair. Mind where each gate acts. The
+# surprise is measured at the weights as they come in, before anything is forgotten. Equations (13)
+# and (14):
+#
+# $$S_t = \eta_t\, S_{t-1} - \theta_t\, \nabla\ell(W_{t-1}; k_t, v_t) \qquad
+# W_t = (1 - \alpha_t)\, W_{t-1} + S_t$$
+
+
+# %%
+def titans_step(W, S, key, value, theta, eta, alpha):
+    """Return the weights and the momentum after one pair: W, S.
+
+    W, S: [d_value, d_key]; key: [d_key]; value: [d_value]; theta, eta, alpha: [].
+    Returns two tensors [d_value, d_key], the weights first.
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError("04.2: Return the weights and the momentum after one pair: W, S.")
+
+
+# %%
+check("04.2", titans_step)
+
+# %% [markdown]
+# A stream of new pairs that never repeat: without forgetting the weights grow on and on, with it
+# they find a level.
+
+
+# %%
+def sizes(alpha, tokens=300, dim=16):
+    rng = torch.Generator().manual_seed(1)
+    W, S = torch.zeros(dim, dim), torch.zeros(dim, dim)
+    gates = torch.tensor(0.1), torch.tensor(0.9), torch.tensor(alpha)
+    found = []
+    for _ in range(tokens):
+        key, value = F.normalize(torch.randn(2, dim, generator=rng), dim=-1)
+        W, S = titans_step(W, S, key, value, *gates)
+        found.append(W.norm())
+    return torch.stack(found)
+
+
+lines({f"alpha = {a}": sizes(a) for a in (0.0, 0.02, 0.1)}, "token", "norm of the weights")
+
+# %% [markdown]
+# ## 04.3 What is left of a write
+#
+# Something is written at token $s$. Every later token forgets its share of it. How much is left
+# after the last token, $T$, for each $s$? Note which gates count, and that an `alpha` of exactly 1
+# is allowed: it clears what came before, and only that.
+#
+# $$\text{left}_s = (1 - \alpha_{s+1})\,(1 - \alpha_{s+2}) \cdots (1 - \alpha_T)$$
+
+
+# %%
+def what_is_left(alpha):
+    """Return, for each token, the share of its write that is left after the last token.
+
+    alpha: [batch, time]. Returns [batch, time].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "04.3: Return, for each token, the share of its write that is left after the last token."
+    )
+
+
+# %%
+check("04.3", what_is_left)
+
+# %%
+alpha = torch.full((3, 40), 0.02)
+alpha[1] = 0.1
+alpha[2, 20] = 1.0  # clears the memory
+names = ["alpha = 0.02", "alpha = 0.1", "alpha = 0.02, and 1 at token 20"]
+lines(dict(zip(names, what_is_left(alpha))), "token s", "share left at the end")
+
+# %% [markdown]
+# ## 04.4 A half-life
+#
+# Which constant `alpha` leaves exactly half of a write after `tokens` more tokens? Derive it.
+
+
+# %%
+def alpha_for_half_life(tokens):
+    """Return the alpha with which half of a write is left after so many tokens.
+
+    tokens: [gates], positive numbers, not necessarily whole. Returns [gates].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "04.4: Return the alpha with which half of a write is left after so many tokens."
+    )
+
+
+# %%
+check("04.4", alpha_for_half_life)
+
+# %% [markdown]
+# Your two functions agree:
+
+# %%
+alpha = alpha_for_half_life(torch.tensor([10.0])).expand(1, 11)
+print("left after 10 tokens:", round(what_is_left(alpha)[0, 0].item(), 4))
+
+# %% [markdown]
+# ## 04.5 The whole memory
+#
+# Read a batch of sequences with the complete rule, and return where the memory stands at the end,
+# so that a later call could carry on from there. Each row begins with the weights `W` and a
+# momentum of zeros; every token is written, then read.
+#
+# This is what `minititans.memory.sequential` does. Your check compares with it.
+
+
+# %%
+def titans_memory(W, queries, keys, values, theta, eta, alpha):
+    """Return all readings, and the last weights and momentum of every row: y, W, S.
+
+    W: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
+    values: [batch, time, d_value]; theta, eta, alpha: [batch, time].
+    Returns [batch, time, d_value], [batch, d_value, d_key], [batch, d_value, d_key].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "04.5: Return all readings, and the last weights and momentum of every row: y, W, S."
+    )
+
+
+# %%
+check("04.5", titans_memory)
+
+# %% [markdown]
+# The same keys, with values that drift slowly: every value turns a little with each round. Which
+# memory follows best? The error is that of the answer before each write, so yesterday's value is
+# wrong already.
+
+# %%
+rng = torch.Generator().manual_seed(2)
+dim, rounds = 16, 30
+base = F.normalize(torch.randn(24, dim, generator=rng), dim=-1)
+steps = 0.5 * torch.randn(rounds, 24, dim, generator=rng)
+keys, values = base.repeat(rounds, 1)[None], steps.cumsum(0).flatten(0, 1)[None]
+theta = torch.full(keys.shape[:2], 0.5)
+errors = {}
+for a in (0.0, 0.03, 0.3):
+    gates = theta, torch.zeros_like(theta), torch.full_like(theta, a)
+    y, _, _ = titans_memory(torch.zeros(dim, dim), keys, keys, values, *gates)
+    late = torch.cat([torch.zeros_like(y[:, :24]), y[:, :-24]], 1)  # its answer one round ago
+    errors[f"alpha = {a}"] = (late - values).norm(dim=-1)[0].view(rounds, 24).mean(1)
+lines(errors, "round", "mean error")
+
+# %% [markdown]
+# **What you have:** the memory of the paper, token by token, with a matrix for weights. Lab 05
+# gives it depth, lab 06 makes it fast.
+
+# %%
+progress()

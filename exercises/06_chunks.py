@@ -1,0 +1,233 @@
+# %% [markdown]
+# # Lab 06: training in parallel
+#
+# The rule as you have it takes one token after another. Here you turn a whole chunk of tokens into
+# a few matrix products, with the same result to the last digit, and then let a sequence arrive in
+# pieces. It goes with the notebook *Training in parallel*. Six tasks, about 90 minutes.
+#
+# The trick: inside a chunk every surprise is measured at the weights $W_{start}$ with which the
+# chunk began, equation (16). Then all surprises are known at once, and what remains is products of
+# gates. One sequence, no batch: `keys` is `[time, d_key]`, a gate `[time]`.
+#
+# `check`, `hint("06.1")`, `example("06.1")` and `progress()` work as before.
+
+# %%
+import torch
+import torch.nn.functional as F
+
+from minititans.course import check, example, hint, progress
+from minititans.course.labs.pictures import lines, matrices
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+# ## 06.1 Products over a segment
+#
+# What is written at token $i$ has faded by token $t$: it has met the gates of all tokens after $i$,
+# up to and including $t$. Its own gate does not count, and what is written later than $t$ is not
+# there at all.
+#
+# $$P_{t,i} = \prod_{j=i+1}^{t} \text{gate}_j \quad (i \le t), \qquad P_{t,i} = 0 \quad (i > t)$$
+#
+# An empty product is 1. The paper writes this as $\beta_t / \beta_i$, but a gate may be exactly 0.
+
+
+# %%
+def segment_products(gate):
+    """Return the matrix of products of the gates between two tokens.
+
+    gate: [time]. Returns [time, time]: row t, column i.
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "06.1: Return the matrix of products of the gates between two tokens."
+    )
+
+
+# %%
+check("06.1", segment_products)
+
+# %%
+gates = {"gate = 0.9": torch.full((12,), 0.9), "0.9, and 0 at token 6": torch.full((12,), 0.9)}
+gates["0.9, and 0 at token 6"][6] = 0.0
+matrices({name: segment_products(gate) for name, gate in gates.items()}, "token t", "token i")
+
+# %% [markdown]
+# ## 06.2 H, D and G
+#
+# Follow surprise $i$ through a chunk. It enters the momentum with $\theta_i$ and lingers with
+# $\eta$: so much of it is in $S_t$. And each momentum $S_s$ is written to the weights, where
+# forgetting works on it: so much of the write at $s$ is left in $W_t$. Put together, $G$ says how
+# much of surprise $i$ is in $W_t$.
+#
+# $$H_{t,i} = \theta_i \prod_{j=i+1}^{t} \eta_j, \qquad
+# D_{t,s} = \prod_{j=s+1}^{t} (1-\alpha_j), \qquad G = D H$$
+
+
+# %%
+def chunk_matrices(theta, eta, alpha):
+    """Return H, D and G of a chunk.
+
+    theta, eta, alpha: [time]. Returns three [time, time].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError("06.2: Return H, D and G of a chunk.")
+
+
+# %%
+check("06.2", chunk_matrices)
+
+# %%
+theta, eta, alpha = torch.full((16,), 0.3), torch.full((16,), 0.7), torch.full((16,), 0.1)
+H, D, G = chunk_matrices(theta, eta, alpha)
+matrices({"H": H, "D": D, "G = D H": G}, "token t", "token i")
+
+# %% [markdown]
+# ## 06.3 What the chunk begins with
+#
+# A chunk does not begin from nothing: there are weights $W_0$ and a momentum $S_0$. How much of
+# $S_0$ is left in $S_t$ ($m_t$), how much of $W_0$ in $W_t$ ($\beta_t$), and how much of $S_0$ has
+# come into $W_t$ ($f_t$)? Put all surprises to zero and unroll the rule. Derive $f$: token $s$
+# writes $m_s S_0$.
+
+
+# %%
+def carried_over(eta, alpha):
+    """Return m, f and beta: what is left of S₀ in S_t, of S₀ in W_t, of W₀ in W_t.
+
+    eta, alpha: [time]. Returns three [time].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "06.3: Return m, f and beta: what is left of S₀ in S_t, of S₀ in W_t, of W₀ in W_t."
+    )
+
+
+# %%
+check("06.3", carried_over)
+
+# %%
+m, f, beta = carried_over(torch.full((24,), 0.8), torch.full((24,), 0.1))
+lines({"m: S₀ in S_t": m, "f: S₀ in W_t": f, "beta: W₀ in W_t": beta}, "token t", "share")
+
+# %% [markdown]
+# ## 06.4 Read a chunk
+#
+# With $\delta_i = v_i - W_{start} k_i$, all errors of the chunk at its starting weights, the
+# weights of token $t$ are
+#
+# $$W_t = \beta_t W + f_t S + \sum_{i \le t} G_{t,i}\, \delta_i k_i^\top$$
+#
+# Token $t$ is read with its own $W_t$. Put $q_t$ to the right of it, and no $W_t$ need ever be
+# built: derive the reading of all tokens as matrix products. No loop over tokens.
+#
+# `W` and `S` are the weights and momentum now. `W_start` may differ from `W`: the chunk may have
+# begun earlier.
+
+
+# %%
+def read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha):
+    """Return what each token of the chunk reads with its own weights.
+
+    W, S, W_start: [d_value, d_key]; queries, keys: [time, d_key]; values: [time, d_value];
+    theta, eta, alpha: [time]. Returns [time, d_value].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "06.4: Return what each token of the chunk reads with its own weights."
+    )
+
+
+# %%
+check("06.4", read_chunk)
+
+# %% [markdown]
+# ## 06.5 Write a chunk
+#
+# The next chunk needs the weights and the momentum after the last token, and only those. They are
+# matrix products too: with the last rows of $G$ and $H$.
+#
+# $$S_t = m_t S + \sum_{i \le t} H_{t,i}\, \delta_i k_i^\top$$
+
+
+# %%
+def write_chunk(W, S, W_start, keys, values, theta, eta, alpha):
+    """Return the weights and the momentum after the last token of the chunk: W, S.
+
+    W, S, W_start: [d_value, d_key]; keys: [time, d_key]; values: [time, d_value];
+    theta, eta, alpha: [time]. Returns two [d_value, d_key].
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "06.5: Return the weights and the momentum after the last token of the chunk: W, S."
+    )
+
+
+# %%
+check("06.5", write_chunk)
+
+# %% [markdown]
+# ## 06.6 Streaming
+#
+# Text arrives in pieces of any length, and a piece may end in the middle of a chunk. The result
+# must not depend on where it was cut. So the state carries four things: the weights now, the
+# momentum, the weights with which the open chunk began, and how many of its tokens have been read.
+#
+# Read the tokens that the open chunk still takes, then whole chunks, then the beginning of the
+# next one. When a chunk is full, the next begins at once: `position` is 0 again and `W_start` is
+# the `W` of that moment.
+
+
+# %%
+def stream(state, queries, keys, values, theta, eta, alpha, chunk_size):
+    """Return the readings of a piece of text, and the state after it: y, state.
+
+    state: (W, S, W_start, position), three [d_value, d_key] and a whole number below chunk_size;
+    queries, keys: [time, d_key]; values: [time, d_value]; theta, eta, alpha: [time].
+    Returns [time, d_value] and a state of the same form.
+    """
+    # Replace the next line with your code.
+    raise NotImplementedError(
+        "06.6: Return the readings of a piece of text, and the state after it: y, state."
+    )
+
+
+# %%
+check("06.6", stream)
+
+# %% [markdown]
+# One text of 100 tokens, read whole and read in pieces:
+
+# %%
+time, dim, chunk_size = 100, 8, 16
+queries, keys = F.normalize(torch.randn(2, time, dim, dtype=torch.float64), dim=-1)
+values = torch.randn(time, dim, dtype=torch.float64)
+theta, eta, alpha = 0.05 * torch.ones(time), 0.5 * torch.ones(time), 0.01 * torch.ones(time)
+text = (queries, keys, values, *(gate.double() for gate in (theta, eta, alpha)))
+
+zeros = torch.zeros(dim, dim, dtype=torch.float64)
+whole, _ = stream((zeros, zeros, zeros, 0), *text, chunk_size)
+state, pieces = (zeros, zeros, zeros, 0), []
+for first, last in [(0, 1), (1, 30), (30, 31), (31, 77), (77, 100)]:
+    y, state = stream(state, *(x[first:last] for x in text), chunk_size)
+    pieces.append(y)
+print("the same, however it is cut:", torch.allclose(torch.cat(pieces), whole, atol=1e-12))
+
+# %% [markdown]
+# And the library agrees:
+
+# %%
+from minititans.memory import Gates, MemoryState, chunked
+
+start = MemoryState.start([zeros[None]], batch=1)
+q, k, v, *gates = (x[None, None] for x in text)
+y, _ = chunked(q, k, v, Gates(*gates), start, chunk_size)
+print("minititans.memory.chunked gives the same:", torch.allclose(y[0, 0], whole, atol=1e-12))
+
+# %% [markdown]
+# **What you have:** `minititans/memory/chunked.py`, for a matrix. For more layers every layer is
+# read like this, with the deltas of lab 05 as errors and what enters the layer as keys. Nothing
+# per token is ever built.
+
+# %%
+progress()

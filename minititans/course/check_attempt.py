@@ -1,0 +1,289 @@
+"""Call a student's function on the inputs of a check, and write down everything that it does.
+
+Nothing is judged here. What comes out is plain: tensors, numbers and words, none of it the
+student's own objects, so that it can also be sent to another process and judged there.
+"""
+
+import contextlib
+import inspect
+import io
+import linecache
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import minititans
+from minititans.course.check_limit import Budget, OutOfTime, call_within
+from minititans.course.labs.task import Task
+
+LIMIT = 10.0  # seconds of work for all calls of one check; right answers need a tenth of one
+PRINTED = 1_000  # characters of what a function prints that are kept
+DEPTH = 4  # lists inside lists that are looked into
+PROBLEMS = ("", "not a function", "signature", "not written", "raised", "too slow", "stopped")
+
+
+@dataclass
+class Attempt:
+    """What one call did.
+
+    problem:   why there are no values: "raised", "too slow", ... and `detail` in words
+    values:    each result by its name, `W` or `weights[1]`: a tensor or a whole number
+    odd:       results that are neither, with their type in words
+    gradients: the derivative by each tensor among the arguments; None where none flows
+    changed:   the arguments that the call changed
+    printed:   the beginning of what it printed
+    """
+
+    problem: str = ""
+    detail: str = ""
+    values: dict[str, Tensor | int] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
+    gradients: dict[str, Tensor | None] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+    printed: str = ""
+
+    def to_plain(self) -> dict[str, Any]:
+        """For `torch.save`; `torch.load(..., weights_only=True)` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "Attempt":
+        """Refuses what `to_plain` cannot have written: it may come from a hostile process."""
+        empty = asdict(cls())
+        if not isinstance(plain, dict) or plain.keys() != empty.keys():
+            raise ValueError(f"plain: expected a dict with {', '.join(empty)}")
+        for name, value in empty.items():
+            if type(plain[name]) is not type(value):
+                raise ValueError(f"plain: {name} is a {type(plain[name]).__name__}")
+        if plain["problem"] not in PROBLEMS:
+            raise ValueError(f"plain: problem is {plain['problem'][:40]!r}")
+        leaves = {"values": (Tensor, int), "odd": (str,), "gradients": (Tensor, type(None))}
+        for name, allowed in leaves.items():
+            for key, leaf in plain[name].items():
+                if type(key) is not str or type(leaf) not in allowed:
+                    raise ValueError(f"plain: {name} holds a {type(leaf).__name__}")
+        if not all(type(name) is str for name in plain["changed"]):
+            raise ValueError("plain: changed holds something else than names")
+        return cls(**{f.name: plain[f.name] for f in fields(cls)})
+
+
+def run_all(task: Task, function: Any, seed: int = 0, limit: float = LIMIT) -> list[Attempt]:
+    """One attempt for each case of the task, up to the first that has a problem.
+
+    A last one repeats case 0, for functions whose answer depends on what was asked before.
+    """
+    return list(run_each(task, function, seed, limit))
+
+
+def run_each(task: Task, function: Any, seed: int, limit: float) -> Iterator[Attempt]:
+    """The same, one at a time, for whoever may have seen enough before the last."""
+    if not callable(function) or inspect.isclass(function):
+        yield Attempt("not a function", _kind_of(function))
+        return
+    budget = Budget(limit)
+    cases = task.cases(seed)
+    for arguments in [*cases, cases[0]]:
+        attempt = run_one(task, function, arguments, budget)
+        yield attempt
+        if attempt.problem:
+            return
+
+
+def run_one(task: Task, function: Callable, arguments: dict[str, Any], budget: Budget) -> Attempt:
+    """Call the function with copies of the arguments, once for values and once for gradients."""
+    attempt, printed = Attempt(), _Beginning()
+
+    def call(arguments):
+        return call_within(budget, function, *arguments.values())
+
+    def differentiate(arguments):
+        answer = call(arguments)
+        total = call_within(budget, _generic_sum, answer, task.names)
+        leaves = dict(_leaves(arguments))
+        if total is None:
+            return dict.fromkeys(leaves)
+        grads = call_within(budget, _gradients, total, list(leaves.values()))
+        return dict(zip(leaves, grads))
+
+    try:
+        inspect.signature(function).bind(*arguments.values())
+    except TypeError as error:
+        return Attempt("signature", str(error))
+    except Exception:  # builtins have no signature: the call itself will show
+        pass
+    try:
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+            torch.enable_grad(),
+        ):
+            given = _copy(arguments)
+            answer = call(given)
+            _write_down(answer, task.names, attempt)
+            attempt.changed = _changed(arguments, given)
+            if task.gradients and not attempt.changed and not attempt.odd:
+                attempt.gradients = differentiate(_copy(arguments, requires_grad=True))
+    except OutOfTime:
+        attempt.problem = "too slow"
+    except KeyboardInterrupt:
+        attempt.problem = "stopped"
+    except BaseException as error:  # SystemExit too: a student's exit() must not end the kernel
+        if _is_a_hole(task, error):
+            attempt.problem, attempt.detail = "not written", str(error)[:500]
+        else:
+            attempt.problem, attempt.detail = "raised", f"{_words(error)}{_where(error)}"
+    attempt.printed = printed.getvalue()
+    return attempt
+
+
+def flatten(answer: Any, names: list[str]) -> dict[str, Any]:
+    """Results by their names: a tuple's members, and `weights[0]` for what is in a list.
+
+    >>> flatten((1, [2, 3]), ["position", "sizes"])
+    {'position': 1, 'sizes[0]': 2, 'sizes[1]': 3}
+    """
+    if len(names) > 1 and isinstance(answer, tuple | list) and len(answer) == len(names):
+        parts = dict(zip(names, answer))
+    else:
+        parts = {names[0] if len(names) == 1 else "your answer": answer}
+    return {name: leaf for part in parts.items() for name, leaf in _walk(*part)}
+
+
+def _walk(name: str, value: Any, depth: int = DEPTH):
+    if isinstance(value, tuple | list) and depth > 0:
+        for number, item in enumerate(value):
+            yield from _walk(f"{name}[{number}]", item, depth - 1)
+    else:
+        yield name, value
+
+
+def _write_down(answer: Any, names: list[str], attempt: Attempt) -> None:
+    for name, leaf in flatten(answer, names).items():
+        if isinstance(leaf, Tensor):
+            # A copy, and a plain tensor even if the student's is of a class of its own.
+            with torch._C.DisableTorchFunctionSubclass():
+                if leaf.layout != torch.strided or leaf.device.type != "cpu":
+                    attempt.odd[name] = f"a tensor on {leaf.device} with {leaf.layout}"
+                else:
+                    attempt.values[name] = leaf.detach().as_subclass(Tensor).clone()
+        elif type(leaf) is int:
+            attempt.values[name] = leaf
+        else:
+            attempt.odd[name] = _kind_of(leaf)
+    if not (attempt.values or attempt.odd):
+        attempt.odd["your answer"] = _kind_of(answer)
+
+
+def _generic_sum(answer: Any, names: list[str]) -> Tensor | None:
+    """A number that depends on every number in the answer, each with a weight of its own."""
+    total = None
+    with torch._C.DisableTorchFunctionSubclass():
+        for number, leaf in enumerate(flatten(answer, names).values()):
+            if isinstance(leaf, Tensor) and leaf.requires_grad:
+                wave = torch.arange(leaf.numel(), dtype=leaf.dtype).add(number + 1).sin()
+                part = (leaf.as_subclass(Tensor).reshape(-1) * wave).sum()
+                total = part if total is None else total + part
+    return total
+
+
+def _gradients(total: Tensor, leaves: list[Tensor]) -> list[Tensor | None]:
+    return [
+        None if grad is None else grad.detach()
+        for grad in torch.autograd.grad(total, leaves, allow_unused=True)
+    ]
+
+
+def _copy(arguments: dict[str, Any], requires_grad: bool = False) -> dict[str, Any]:
+    """Copies of all tensors; a tensor that is there twice is still one tensor."""
+    copies: dict[int, Tensor] = {}
+
+    def copy(value):
+        if isinstance(value, Tensor):
+            new = value.clone().requires_grad_(requires_grad and value.is_floating_point())
+            return copies.setdefault(id(value), new)
+        if isinstance(value, list | tuple):
+            return type(value)(copy(item) for item in value)
+        return value
+
+    return {name: copy(value) for name, value in arguments.items()}
+
+
+def _leaves(arguments: dict[str, Any]):
+    """The tensors among the arguments that can have a gradient, by name."""
+    for name, value in arguments.items():
+        for path, leaf in _walk(name, value):
+            if isinstance(leaf, Tensor) and leaf.requires_grad:
+                yield path, leaf
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Which arguments are no longer what they were: values, lengths, or the flag for gradients."""
+    found = []
+    for name in before:
+        old, new = dict(_walk(name, before[name])), dict(_walk(name, after[name]))
+        same = old.keys() == new.keys() and all(
+            torch.equal(old[path], new[path]) and not new[path].requires_grad
+            if isinstance(old[path], Tensor)
+            else old[path] == new[path]
+            for path in old
+        )
+        if not same:
+            found.append(name)
+    return found
+
+
+def _kind_of(value: Any) -> str:
+    """A value's type in words: "None", "a float", "an ndarray"."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _is_a_hole(task: Task, error: BaseException) -> bool:
+    """Ours say which task they belong to, nbgrader's say nothing; torch raises others."""
+    words = str(error) if type(error) is NotImplementedError else "no hole"
+    return words == "" or words.startswith(f"{task.id}:")
+
+
+def _words(error: BaseException) -> str:
+    """An exception in one short paragraph."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    name = type(error).__name__
+    return f"{name}: {' '.join(text.split())[:300]}" if text else name
+
+
+OURS = (
+    str(Path(minititans.__file__).parent),
+    *(sysconfig.get_path(place) for place in ("stdlib", "purelib", "platlib")),
+)
+
+
+def _where(error: BaseException) -> str:
+    """The last line of the student's own code that the error went through."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(OURS)
+    ]
+    if not frames:
+        return ""
+    line = linecache.getline(frames[-1].filename, frames[-1].lineno or 0).strip()
+    return f"\n  in line {frames[-1].lineno} of the cell: {line}" if line else ""
+
+
+class _Beginning(io.StringIO):
+    """Keeps the beginning of what is printed: a function may print for ever."""
+
+    def write(self, text: str) -> int:
+        super().write(text[: max(0, PRINTED - self.tell())])
+        return len(text)

@@ -1,0 +1,198 @@
+"""Judge what a student's function did: right, or what differs, and which mistake it looks like."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from minititans.course.check_attempt import Attempt, run_all, run_each
+from minititans.course.check_words import (
+    KINDS,
+    structure_difference,
+    value_difference,
+    where_it_differs,
+)
+from minititans.course.labs.task import Mistake, Task
+
+TOLERANCE = 1e-9  # of the largest number in the answer; float64 leaves about 1e-15
+PATIENCE = 60.0  # seconds for a reference or a mistake, which need far less
+
+
+@dataclass(frozen=True)
+class Result:
+    """A verdict on one task.
+
+    kind:      "passed", or what is wrong in a word: the keys of `KINDS`
+    mistake:   the typical mistake that the function behaves like, if it does
+    message:   what the student reads
+    arguments: the inputs on which it went wrong
+    """
+
+    task: str
+    passed: bool
+    kind: str
+    mistake: str | None
+    message: str
+    arguments: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def diagnosis(self) -> str:
+        """A few words for a table: the mistake's name, or what kind of trouble it is."""
+        return self.mistake or KINDS[self.kind]
+
+
+def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
+    """Compare a function's attempts with the reference's, then with those of the mistakes."""
+    expected = right_answers(task, seed)
+    wrong = [
+        (case, *found)
+        for case, (attempt, right) in enumerate(zip(attempts, expected))
+        if (found := difference(task, attempt, right))
+    ]
+    printed = next((attempt.printed for attempt in attempts if attempt.printed), "")
+    if not wrong and len(attempts) == len(expected):
+        note = "\n  It prints while it works. That does no harm." if printed else ""
+        return Result(task.id, True, "passed", None, f"✓ {task.id} {task.function}: right.{note}")
+    if not wrong:  # cut short, which only a hostile process would send
+        wrong = [(0, "stopped", "It was interrupted before it had answered.")]
+
+    case, kind, words = wrong[0]
+    if case == len(expected) - 1 and not attempts[case].problem:
+        # the repetition of case 0, which was right the first time
+        kind = "unsteady"
+        words = (
+            "Asked the same question twice, it gave two answers. Does it use random numbers, or "
+            "keep something in a variable outside?"
+        )
+    lines = [words]
+    mistake = find_mistake(task, attempts, kind, seed)
+    if mistake:
+        lines.append(mistake.says)
+    elif kind == "values":
+        lines += where_it_differs(task, attempts, expected, [number for number, *_ in wrong])
+    if attempts and attempts[case].printed:
+        lines.append("It printed: " + "\n".join(attempts[case].printed.splitlines()[:10]))
+    first = {"not written": f"○ {task.id} {task.function}: not written yet."}
+    message = "\n".join(
+        [
+            first.get(kind, f"✗ {task.id} {task.function}: not right yet."),
+            *("  " + line.replace("\n", "\n  ") for line in lines),
+        ]
+    )
+    arguments = task.cases(seed)[case] if case < len(expected) - 1 else task.cases(seed)[0]
+    return Result(task.id, False, kind, mistake.name if mistake else None, message, arguments)
+
+
+def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:
+    """What is wrong with one attempt: its kind and a sentence; None when nothing is."""
+    if attempt.problem:
+        return attempt.problem, _problem_words(task, attempt)
+    if attempt.changed:
+        names = " and ".join(attempt.changed)
+        return "changed inputs", (
+            f"It changes its own input {names}. Whoever called it still needs {names} as it was: "
+            "make something new instead of +=, [...] = , or a method that ends in _."
+        )
+    if found := structure_difference(task, attempt, right):
+        return found
+    for name, wanted in right.values.items():
+        value = attempt.values[name]
+        if not _same(value, wanted):
+            if isinstance(value, Tensor) and not torch.isfinite(value).all():
+                return "not finite", f"{name} holds NaN or infinite numbers."
+            return "values", value_difference(name, value, wanted)
+    for name, wanted in right.gradients.items():
+        if not _same(attempt.gradients.get(name), wanted):
+            return "gradients", _gradient_words(name, attempt.gradients.get(name), wanted)
+    return None
+
+
+def find_mistake(task: Task, attempts: list[Attempt], kind: str, seed: int) -> Mistake | None:
+    """The first mistake in the bank that does what this function did, on every input."""
+    if kind in ("not written", "not a function", "signature", "stopped", "too slow", "unsteady"):
+        return None
+    for mistake in task.mistakes:
+        theirs = run_each(task, mistake.answer, seed, PATIENCE)
+        pairs = zip_longest(attempts, theirs)  # ends at the first difference
+        if all(_behaves_like(*pair, gradients=kind == "gradients") for pair in pairs):
+            return mistake
+    return None
+
+
+@lru_cache(maxsize=128)
+def right_answers(task: Task, seed: int) -> list[Attempt]:
+    """What the reference does, kept: a class of students is judged on the same inputs."""
+    return run_all(task, task.reference, seed, PATIENCE)
+
+
+def _behaves_like(attempt: Attempt | None, other: Attempt | None, gradients: bool) -> bool:
+    if attempt is None or other is None:
+        return False  # one of them stopped earlier
+    if attempt.problem or other.problem:
+        return attempt.problem == other.problem
+    if (attempt.values.keys(), attempt.odd, attempt.changed) != (
+        other.values.keys(),
+        other.odd,
+        other.changed,
+    ):
+        return False
+    if not all(_same(value, other.values[name]) for name, value in attempt.values.items()):
+        return False
+    return not gradients or all(
+        _same(grad, other.gradients.get(name)) for name, grad in attempt.gradients.items()
+    )
+
+
+def _same(found: Tensor | int | None, wanted: Tensor | int | None) -> bool:
+    """Equal up to rounding; NaN equals NaN, so that a mistake that makes NaN can be recognised."""
+    if not isinstance(found, Tensor) or not isinstance(wanted, Tensor):
+        # A derivative that is zero everywhere may be missing: the function does not depend on it.
+        tensor = found if isinstance(found, Tensor) else wanted
+        if isinstance(tensor, Tensor) and (found is None or wanted is None):
+            return not tensor.any()
+        return type(found) is type(wanted) and found == wanted
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    finite = wanted[torch.isfinite(wanted)]
+    scale = finite.abs().max().item() if finite.numel() else 0.0
+    return torch.allclose(found, wanted, rtol=0, atol=TOLERANCE * max(1.0, scale), equal_nan=True)
+
+
+def _problem_words(task: Task, attempt: Attempt) -> str:
+    if attempt.problem == "raised":
+        return f"It stopped with {attempt.detail}"
+    if attempt.problem == "not a function":
+        return (
+            f"check got {attempt.detail}, not a function. Give it the function itself, without "
+            f'calling it: check("{task.id}", {task.function})'
+        )
+    if attempt.problem == "signature":
+        return f"It cannot be called as {task.signature}: {attempt.detail}."
+    if attempt.problem == "too slow":
+        return (
+            "It took too long and was stopped; the right answer needs a moment only. Does a loop "
+            "never end?"
+        )
+    if attempt.problem == "stopped":
+        return "It was interrupted before it had answered."
+    return attempt.detail or f"Write {task.signature}."  # the hole says what to do
+
+
+def _gradient_words(name: str, found: Tensor | None, wanted: Tensor | None) -> str:
+    if found is None:
+        return (
+            f"The numbers are right, but no gradient flows back to {name}. These cut it off: "
+            "torch.no_grad, .detach(), .data, .item(), torch.tensor(...), numpy; and "
+            "torch.autograd.grad without create_graph=True."
+        )
+    if wanted is None:
+        return f"The numbers are right, but the answer should not depend on {name}."
+    if not torch.isfinite(found).all():
+        return f"The numbers are right, but the gradient by {name} is NaN or infinite."
+    return (
+        f"The numbers are right, but the gradient by {name} is not: part of the way back to it is "
+        "cut off. Is there a .detach(), .data or .item() on the way?"
+    )

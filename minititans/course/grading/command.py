@@ -1,0 +1,164 @@
+"""`minititans grade`: its options, and what it says. Nothing here imports torch before it runs."""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+from minititans.course.grading import isolation, submissions
+from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
+
+DESCRIPTION = {
+    "description": "Run what students handed in and write a row for each student and task: right,\n"
+    "or what went wrong. Beside the table, a figure of which mistakes the class made.",
+    "epilog": """\
+what is looked for in the folder:
+  NAME/02_surprise.ipynb      a folder for each student, the lab's number first in the file's name
+  NAME_02_surprise.ipynb      or the student's name before it, without folders
+  notebooks (.ipynb) and scripts in the percent format (.py)
+
+how submissions are locked in:
+  Each runs in a process of its own that is ended, with all that it started, at its limit. On
+  Linux it sees a few read-only folders, no network, no other submission and no other process.
+  Where a system cannot do this, nothing is run unless you say --isolation none.
+  docs/teaching.md says what this keeps out and what it does not.
+""",
+    "formatter_class": argparse.RawDescriptionHelpFormatter,
+}
+NO_LOCK = """\
+This system cannot lock submissions in, so none was run.
+  {reason}
+Ways out: run this on Linux 5.14 or newer (on Windows in WSL), as root or where users may make
+namespaces; or in a virtual machine or container that you can throw away. If you have read the
+submissions and trust them, --isolation none runs them with limits only."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    megabytes = DEFAULT_LIMITS.memory >> 20
+    parser.add_argument("submissions", type=Path, help="the folder with what was handed in")
+    parser.add_argument("--out", type=Path, default=Path("grades.csv"), metavar="FILE",
+                        help="the table; the figure gets the same name with .png "
+                        "(default: grades.csv)")  # fmt: skip
+    parser.add_argument("--labs", type=lambda text: tuple(text.split(",")), metavar="01,02",
+                        help="grade only these (default: all that someone handed in)")  # fmt: skip
+    parser.add_argument("--time-limit", type=float, default=DEFAULT_LIMITS.seconds,
+                        metavar="SECONDS", help="of the processor's time for one submission, a "
+                        "twelfth of it for a cell or a task; by the clock three times as long "
+                        "(default: %(default)g)")  # fmt: skip
+    parser.add_argument("--memory-limit", type=float, default=megabytes, metavar="MB",
+                        help="for one process of a submission, beyond what Python and torch take "
+                        "(default: %(default)g)")  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=cores(), metavar="N",
+                        help="submissions at a time (default: one for each core)")  # fmt: skip
+    parser.add_argument(
+        "--seed", type=int, default=0, help="another number tries functions on other inputs"
+    )
+    parser.add_argument(
+        "--isolation",
+        choices=("auto", *isolation.WAYS),
+        default="auto",
+        help="how to lock submissions in (default: as well as possible)",
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="say nothing unless something is wrong"
+    )
+
+
+class WrongUse(Exception):
+    """The command was called with something that does not exist or cannot be."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        check_arguments(arguments)
+        grade_all(arguments)
+    except WrongUse as error:
+        print(f"minititans grade: {error}", file=sys.stderr)
+        return 2
+    except isolation.CannotLockIn as error:
+        print(NO_LOCK.format(reason=error), file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print("\nStopped. Nothing was written.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    if not hasattr(os, "fork"):
+        raise WrongUse("this needs Linux or macOS; on Windows run it in WSL")
+    if find_spec("IPython") is None:
+        raise WrongUse("IPython is missing, which runs notebooks: pip install 'minititans[lab]'")
+    if not arguments.submissions.is_dir():
+        raise WrongUse(f"submissions: {arguments.submissions} is no folder")
+    if arguments.out.is_dir() or not arguments.out.resolve().parent.is_dir():
+        raise WrongUse(f"--out: {arguments.out} is no file in an existing folder")
+    for name in ("time_limit", "memory_limit", "jobs"):
+        if not getattr(arguments, name) > 0:
+            option = name.replace("_", "-")
+            raise WrongUse(f"--{option}: got {getattr(arguments, name)}, expected more than 0")
+
+
+def grade_all(arguments: argparse.Namespace) -> None:
+    from minititans.course.grading import figure, grade
+    from minititans.course.labs import all_labs
+
+    known = list(all_labs())
+    wanted = arguments.labs or known
+    if unknown := sorted(set(wanted) - set(known)):
+        there = ", ".join(known)
+        raise WrongUse(f"--labs: there is no lab {', '.join(unknown)}; there are {there}")
+    found = submissions.find(arguments.submissions, known)
+    chosen = [each for each in found.submissions if each.lab in wanted]
+    say_left_out(found.left_out)
+    if not chosen:
+        raise WrongUse(
+            f"submissions: {arguments.submissions} holds nothing for lab {', '.join(wanted)}; "
+            "--help shows how files have to be named"
+        )
+    rows = grade.grade(
+        chosen,
+        found.students,
+        sorted(arguments.labs or {each.lab for each in chosen}),
+        Limits(arguments.time_limit, int(arguments.memory_limit * (1 << 20))),
+        arguments.jobs,
+        arguments.isolation,
+        arguments.seed,
+        progress=not arguments.quiet,
+    )
+    grade.write_csv(rows, arguments.out)
+    picture = arguments.out.with_suffix(".png")
+    figure.write(rows, picture)
+    if not arguments.quiet:
+        print(summary(rows))
+        print(f"{len(rows)} rows are in {arguments.out}, the class's mistakes in {picture}")
+
+
+def say_left_out(notes: list[str]) -> None:
+    if notes:
+        print("Left out:", *(f"  {note}" for note in notes[:20]), sep="\n")
+        if len(notes) > 20:
+            print(f"  and {len(notes) - 20} more")
+
+
+def summary(rows) -> str:
+    """A line for each task: how many are right, and what the others have."""
+    titles = {row.task: row.title for row in rows}
+    width = max(len(title) for title in titles.values())
+    lines = []
+    for task, title in sorted(titles.items()):
+        here = [row for row in rows if row.task == task]
+        right = sum(row.right for row in here)
+        wrong = Counter(row.diagnosis for row in here if not row.right).most_common()
+        listed = ", ".join(f"{name} {count}" for name, count in wrong)
+        lines.append(
+            f"{task}  {title:<{width}}  {right:>3} of {len(here)} right  {listed}".rstrip()
+        )
+    return "\n".join(lines)
+
+
+def cores() -> int:
+    """Cores this process may run on, which in a container can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

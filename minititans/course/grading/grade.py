@@ -1,0 +1,180 @@
+"""Grade everything that was handed in: a row for each student and task, with the diagnosis."""
+
+import csv
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from tqdm import tqdm
+
+from minititans.course.check_judge import judge
+from minititans.course.check_words import KINDS
+from minititans.course.grading import answers
+from minititans.course.grading.answers import Answers
+from minititans.course.grading.isolation import DEFAULT_LIMITS, CannotLockIn, Limits
+from minititans.course.grading.submissions import Submission
+from minititans.course.grading.workers import Zygote, ask_all
+from minititans.course.grading.zygote import Request
+from minititans.course.labs import Task, all_labs
+from minititans.memory.files import write_whole
+
+# Diagnoses for whole files, beside those that `check` knows for functions.
+NOT_HANDED_IN, UNREADABLE = "not handed in", "cannot be read"
+ENDED_EARLY, BROKEN = "ended early", "broken answer"
+LONGEST = 600  # characters of a message in a table
+
+
+@dataclass(frozen=True)
+class Row:
+    """right: 1 or 0; diagnosis: a few words to count; message: what the student would read."""
+
+    student: str
+    lab: str
+    task: str
+    title: str
+    right: int
+    diagnosis: str
+    message: str
+    file: str
+
+
+def grade(
+    submissions: Sequence[Submission],
+    students: Sequence[str],
+    labs: Sequence[str],
+    limits: Limits = DEFAULT_LIMITS,
+    jobs: int = 1,
+    isolation: str = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> list[Row]:
+    """Run every submission, judge its answers; every student has a row for each task of the labs.
+
+    seed: the inputs that functions are tried on follow from it and from the submitted file, so
+    that a second run gives the same rows and answers cannot be written into the file.
+    """
+    rows = not_handed_in(submissions, students, labs)
+    with tempfile.TemporaryDirectory(prefix="minititans-grade-", ignore_cleanup_errors=True) as own:
+        Path(own).chmod(0o711)  # other users may pass through to a box, and look at nothing
+        requests = [make_request(s, Path(own), i, seed, limits) for i, s in enumerate(submissions)]
+        owners = dict(zip((request.box for request in requests), submissions))
+        zygotes = start_zygotes(min(jobs, len(requests)), isolation, Path(own) / "log")
+        bar = tqdm(total=len(requests), unit="notebook", file=sys.stdout, disable=not progress)
+        with bar, closing(ask_all(requests, zygotes)) as replies:
+            for request, reply in replies:
+                submission = owners[request.box]
+                bar.set_postfix_str(f"{submission.student} {submission.lab}"[:30], refresh=False)
+                rows += judge_all(submission, request, reply)
+                bar.update()
+        log = (Path(own) / "log").read_text(errors="replace").strip()
+        if "Traceback" in log:
+            print(f"Trouble in the grader itself:\n{log[-2000:]}", file=sys.stderr)
+    return sorted(rows, key=lambda row: (row.student, row.task))
+
+
+def make_request(
+    submission: Submission, own: Path, number: int, seed: int, limits: Limits
+) -> Request:
+    box = own / f"box{number}"
+    box.mkdir(mode=0o700)
+    answers = own / f"answers{number}"
+    return Request(str(submission.path), submission.lab, seed, str(box), str(answers), limits)
+
+
+def start_zygotes(jobs: int, isolation: str, log: Path) -> list[Zygote]:
+    first = 64 * os.getpid()  # two graders at a time do not share slots either
+    zygotes = [Zygote(isolation, first + number, log) for number in range(jobs)]
+    for zygote in zygotes:
+        if "way" not in zygote.hello:
+            for each in zygotes:
+                each.stop()
+            why = zygote.hello.get("problem") or log.read_text(errors="replace")[-2000:]
+            raise CannotLockIn(why)
+    return zygotes
+
+
+def judge_all(submission: Submission, request: Request, reply: dict) -> list[Row]:
+    """The rows of one submission, from what its process left behind."""
+    outcome, found = reply["outcome"], Answers()
+    if "seed" in reply:
+        found = answers.read(Path(request.answers))
+    unreadable = found.unreadable or reply.get("detail", "")
+    rows = []
+    for task in all_labs()[submission.lab].tasks:
+        if unreadable:
+            right, diagnosis, message = False, UNREADABLE, f"The file: {unreadable}"
+        elif task.id in found.attempts:
+            right, diagnosis, message = judge_task(task, found, reply["seed"])
+        else:
+            right, (diagnosis, message) = False, why_no_answer(outcome, found)
+        rows.append(make_row(submission, task, right, diagnosis, message))
+    return rows
+
+
+def judge_task(task: Task, found: Answers, seed: int) -> tuple[bool, str, str]:
+    attempts = found.attempts[task.id]
+    if attempts and attempts[0].problem == "not a function" and attempts[0].detail == "None":
+        message = f"There is no function {task.function} in the notebook."
+        return False, KINDS["not a function"], message
+    try:
+        result = judge(task, attempts, seed)
+    except Exception:  # attempts of the right form that no function can have made
+        return False, BROKEN, "Its answer cannot be made sense of."
+    _, _, words = result.message.partition("\n")  # the first line repeats the task's name
+    return result.passed, result.diagnosis, words
+
+
+def why_no_answer(outcome: str, found: Answers) -> tuple[str, str]:
+    """Diagnosis and message for a task about which nothing was said."""
+    where = f"in its cell {found.cell}" if found.cell else "before this task"
+    if outcome == "out of time":
+        return KINDS["too slow"], f"The notebook was stopped: its time was over {where}."
+    if outcome == "died" or found.cell != 0:
+        return ENDED_EARLY, f"Its process ended {where}: does it exit, or need too much memory?"
+    return BROKEN, "Its answer is missing or cannot be read."
+
+
+def not_handed_in(
+    submissions: Sequence[Submission], students: Sequence[str], labs: Sequence[str]
+) -> list[Row]:
+    there = {(submission.student, submission.lab) for submission in submissions}
+    return [
+        make_row(Submission(student, lab, Path("")), task, False, NOT_HANDED_IN, "")
+        for student in students
+        for lab in labs
+        if (student, lab) not in there
+        for task in all_labs()[lab].tasks
+    ]
+
+
+def make_row(submission: Submission, task: Task, right: bool, diagnosis: str, message: str) -> Row:
+    student, file = submission.student, submission.path.name
+    texts = [student, task.lab, task.id, task.title, int(right), diagnosis, message, file]
+    return Row(*(safe_cell(text) if isinstance(text, str) else text for text in texts))
+
+
+def safe_cell(text: str) -> str:
+    """One line of a table, whoever wrote it: no control characters, nothing a spreadsheet runs.
+
+    >>> safe_cell("=HYPERLINK(1)"), safe_cell("two\\n  lines")
+    ("'=HYPERLINK(1)", 'two lines')
+    """
+    words = "".join(letter if letter.isprintable() else " " for letter in text).split()
+    line = " ".join(words).encode(errors="replace").decode()
+    line = line if len(line) <= LONGEST else line[:LONGEST] + " …"
+    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+
+
+def write_csv(rows: Sequence[Row], path: Path) -> None:
+    """With a mark at the beginning by which spreadsheets know that it is UTF-8."""
+    with (
+        write_whole(path) as temporary,
+        open(temporary, "w", encoding="utf-8-sig", newline="") as f,
+    ):
+        table = csv.DictWriter(f, [field.name for field in fields(Row)])
+        table.writeheader()
+        table.writerows(asdict(row) for row in rows)

@@ -1,0 +1,150 @@
+"""Inside the box: run a submission's cells as JupyterLab would, then call its functions.
+
+Whatever the cells did to Python, to torch or to this very module, they did it to their own
+process. What leaves is a line for each thing that happened (see answers.py), and the grader
+believes none of it: it compares numbers with those that it has calculated itself.
+"""
+
+import contextlib
+import json
+import math
+import os
+import re
+import signal
+import time
+from typing import Any
+
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from minititans.course import checks
+from minititans.course.check_attempt import LIMIT, Attempt, run_all
+from minititans.course.check_limit import WAITING, Budget, OutOfTime, call_within
+from minititans.course.grading import answers
+from minititans.course.grading.isolation import limit_processor
+from minititans.course.labs import Task, all_labs
+
+SHARE = 12  # a cell or a task may take this part of the submission's time
+GRACE = 3  # seconds after a task's limit, until its process is ended from outside
+
+
+def run(source: bytes, name: str, lab: str, seed: int, seconds: float, handle: int) -> None:
+    """Run every cell, also after one that fails; then let each task's function answer.
+
+    seconds: of the processor's time, for everything; handle: where the answers are written to
+    """
+    limit = min(LIMIT, seconds / SHARE)
+    try:
+        cells = read_cells(source, name)
+    except (ValueError, TypeError, RecursionError) as error:
+        return answers.write(handle, unreadable=str(error)[:200])
+    me, shell = os.getpid(), make_shell()
+    failures: dict[int, Attempt] = {}
+    for number, cell in enumerate(cells, start=1):
+        answers.write(handle, cell=number)
+        if failure := run_cell(shell, cell, limit):
+            failures[number] = failure
+        if os.getpid() != me:  # a fork of this process that the cell has made
+            os._exit(0)
+    answers.write(handle, cell=0)
+    for task in all_labs()[lab].tasks:
+        function = shell.user_ns.get(task.function)
+        if function is None:
+            attempts = [why_missing(task, cells, failures)]
+            answers.write(handle, task=task.id, attempts=answers.pack(attempts))
+        else:
+            answer_apart(task, function, seed, limit, handle)
+
+
+def read_cells(source: bytes, name: str) -> list[str]:
+    """The code cells of an .ipynb, or the pieces of a .py between lines that begin with `# %%`.
+
+    >>> read_cells(b"a = 1\\n# %% [markdown]\\n# words\\n# %%\\nb = 2", "02_surprise.py")[2]
+    '\\nb = 2'
+    """
+    text = source.decode("utf-8-sig")
+    if name.endswith(".py"):
+        return re.split(r"^# *%%.*$", text, flags=re.MULTILINE)
+    book = json.loads(text)
+    if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
+        raise ValueError("it is not a Jupyter notebook: it has no cells")
+    cells = [cell for cell in book["cells"] if isinstance(cell, dict)]
+    return ["".join(c.get("source", "")) for c in cells if c.get("cell_type") == "code"]
+
+
+def make_shell() -> InteractiveShell:
+    """IPython without history and colours; `check` approves of all, so that nothing stops at it."""
+    checks.examine = lambda id, *_, **__: checks.Result(id, True, "passed", None, "")
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    shell = InteractiveShell.instance(config=config)
+    shell._tee = lambda channel: contextlib.nullcontext()  # or it keeps whatever is printed
+    return shell
+
+
+def run_cell(shell: InteractiveShell, cell: str, seconds: float) -> Attempt | None:
+    """None when it ran to its end, else what stopped it."""
+    try:
+        result = call_within(Budget(seconds), shell.run_cell, cell)
+    except OutOfTime:
+        return Attempt("too slow")
+    except BaseException as error:
+        return Attempt("raised", words(error))
+    error = result.error_before_exec or result.error_in_exec
+    if isinstance(error, OutOfTime):
+        return Attempt("too slow")
+    return Attempt("raised", words(error)) if error else None
+
+
+def why_missing(task: Task, cells: list[str], failures: dict[int, Attempt]) -> Attempt:
+    """There is no such function: did the cell fail that should have made it?"""
+    makes_it = re.compile(rf"^\s*(def\s+{task.function}\b|{task.function}\s*=)", re.MULTILINE)
+    for number, failure in failures.items():
+        if makes_it.search(cells[number - 1]):
+            return failure
+    return Attempt("not a function", "None")
+
+
+def answer_apart(task: Task, function: Any, seed: int, limit: float, handle: int) -> None:
+    """Call a function in a process of its own: one that never returns keeps only itself waiting."""
+    process = fork()
+    if process == 0:
+        try:
+            limit_processor(math.ceil(limit) + GRACE)
+            torch.set_num_threads(1)  # more would wait for threads that a fork does not copy
+            attempts = run_all(task, function, seed, limit)
+            answers.write(handle, task=task.id, attempts=answers.pack(attempts))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + WAITING * limit + GRACE
+    ended, status = 0, 0
+    while not ended and time.monotonic() < deadline:
+        time.sleep(0.005)
+        ended, status = os.waitpid(process, os.WNOHANG)
+    if not ended:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    if status or not ended:
+        too_slow = not ended or os.WTERMSIG(status) == signal.SIGXCPU
+        attempts = [Attempt("too slow" if too_slow else "stopped")]
+        answers.write(handle, task=task.id, attempts=answers.pack(attempts))
+
+
+def fork() -> int:
+    """`os.fork`, with patience: the cells may have left processes behind that are in the way."""
+    for _ in range(50):
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:  # those that have ended still count
+                pass
+        with contextlib.suppress(BlockingIOError):
+            return os.fork()
+        time.sleep(0.02)
+    return os.fork()
+
+
+def words(error: BaseException) -> str:
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

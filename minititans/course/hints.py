@@ -1,0 +1,31 @@
+"""`hint("02.3")`: one more hint each time, until there are none left."""
+
+from minititans.course import progress_file
+from minititans.course.labs import find_task
+
+
+def hint(id: str) -> None:
+    """Print the next hint for a task: first a question, then a way, then almost the line."""
+    try:
+        task = find_task(id)
+    except ValueError as error:
+        print(str(error).removeprefix("id: "))
+        return
+    shown = {}
+
+    def count(progress):
+        shown["before"] = progress.hints.get(id, 0)
+        progress.hints[id] = min(shown["before"] + 1, len(task.hints))
+
+    if progress_file.is_kept():
+        progress_file.update(progress_file.course_folder(), count)
+    else:
+        count(_unkept)
+    level = min(shown["before"], len(task.hints) - 1)
+    print(f"Hint {level + 1} of {len(task.hints)} for {task.id} {task.function}:")
+    print(f"  {task.hints[level]}")
+    if shown["before"] >= len(task.hints):
+        print(f"  That was the last one. The solution is in solutions/, lab {task.lab}.")
+
+
+_unkept = progress_file.Progress()  # where progress is not kept, hints are counted for this session

@@ -1,0 +1,382 @@
+"""Lab 02: surprise is a gradient. The loss, its gradient twice, the delta rule."""
+
+import torch
+import torch.nn.functional as F
+from torch import func
+
+from minititans.course.labs.rule import library, walk
+from minititans.course.labs.task import Lab
+from minititans.memory import network
+
+LAB = Lab("02", "Surprise is a gradient")
+
+
+def pair(draw):
+    d_value, d_key = draw.size(), draw.size()
+    return {
+        "W": draw.normal(d_value, d_key),
+        "key": draw.normal(d_key),
+        "value": draw.normal(d_value),
+    }
+
+
+@LAB.task(
+    "02.1",
+    "The loss",
+    inputs=pair,
+    returns="loss []",
+    hints=(
+        "How wrong is the answer W · key, if value would be right? First the error, then its size.",
+        "‖x‖² is the sum of the squares of x's numbers. And there is a factor in front.",
+        "Square the error, .sum() it, halve it. The result is a tensor without axes.",
+    ),
+)
+def associative_loss(W, key, value):
+    return network.loss([W], key, value)
+
+
+@associative_loss.mistake(
+    "factor of one half missing",
+    "There is a factor ½ in front of the square. It is there for the sake of the next task.",
+)
+def _(W, key, value):
+    return (W @ key - value).square().sum()
+
+
+@associative_loss.mistake(
+    "mean for sum",
+    "The error's squares are averaged. ‖·‖² is a sum: a longer value may be more wrong.",
+)
+def _(W, key, value):
+    return (W @ key - value).square().mean() / 2
+
+
+@associative_loss.mistake(
+    "mean squared error", "This is the mean squared error. The loss (12) is a sum, with ½ here."
+)
+def _(W, key, value):
+    return (W @ key - value).square().mean()
+
+
+@associative_loss.mistake(
+    "length not squared", "This is the length of the error. The loss is made of its square."
+)
+def _(W, key, value):
+    return (W @ key - value).square().sum().sqrt() / 2
+
+
+@associative_loss.mistake(
+    "square of the sum",
+    "First all errors are added, then the sum is squared: errors up and down cancel each other.",
+)
+def _(W, key, value):
+    return (W @ key - value).sum().square() / 2
+
+
+@LAB.task(
+    "02.2",
+    "Surprise by autograd",
+    inputs=pair,
+    returns="u [d_value, d_key]",
+    hints=(
+        "PyTorch can differentiate your loss. By which of its three arguments?",
+        "torch.func.grad(associative_loss) is a function: it takes what the loss takes and returns "
+        "the gradient by the first argument.",
+        "With torch.autograd.grad instead, pass create_graph=True: the answer has to stay "
+        "differentiable, because training will differentiate through it.",
+    ),
+)
+def surprise_by_autograd(W, key, value):
+    return func.grad(lambda W: network.loss([W], key, value))(W)
+
+
+@surprise_by_autograd.mistake(
+    "cut off from the graph",
+    "The numbers are right, but this surprise is cut off from what it was made of. The outer "
+    "training has to differentiate through it once more: the graph must be kept.",
+)
+def _(W, key, value):
+    return surprise_by_autograd(W, key, value).detach()
+
+
+@surprise_by_autograd.mistake(
+    "gradient by the key",
+    "This is the gradient by the key. The memory can change its weights, not what it is asked.",
+)
+def _(W, key, value):
+    return func.grad(lambda key: network.loss([W], key, value))(key)
+
+
+@surprise_by_autograd.mistake(
+    "sign of the gradient",
+    "This is the direction in which the loss falls. The surprise u is the gradient itself; its "
+    "minus comes later, in the write.",
+)
+def _(W, key, value):
+    return -surprise_by_autograd(W, key, value)
+
+
+@surprise_by_autograd.mistake(
+    "factor of two", "Twice too large everywhere: which loss did you differentiate, the one with ½?"
+)
+def _(W, key, value):
+    return 2 * surprise_by_autograd(W, key, value)
+
+
+@LAB.task(
+    "02.3",
+    "Surprise by hand",
+    inputs=pair,
+    returns="u [d_value, d_key]",
+    hints=(
+        "How does the loss change when the single number W[i, j] grows a little? Only one number "
+        "of the answer depends on it.",
+        "∂loss/∂W[i, j] = error[i] · key[j], with error = W key − value. Which product is that for "
+        "all i and j?",
+        "It is an outer product with the error along the rows and the key along the columns.",
+    ),
+)
+def surprise(W, key, value):
+    found = network.surprise_factors([W[None]], key[None, None], value[None, None])
+    return -torch.outer(found.deltas[0][0, 0], found.inputs[0][0, 0])
+
+
+@surprise.mistake(
+    "sign of the gradient",
+    "Your answer points exactly the other way. A gradient points uphill, to a larger error: which "
+    "way round is the difference between answer and value?",
+)
+def _(W, key, value):
+    return -surprise(W, key, value)
+
+
+@surprise.mistake(
+    "transposed outer product",
+    "Rows and columns have changed places. A change of W has W's shape: the error belongs to what "
+    "comes out of W, the key to what goes in.",
+)
+def _(W, key, value):
+    return surprise(W, key, value).T
+
+
+@surprise.mistake(
+    "factor of two", "Twice too large everywhere: what does the factor ½ in the loss do to the 2?"
+)
+def _(W, key, value):
+    return 2 * surprise(W, key, value)
+
+
+@surprise.mistake(
+    "value for error",
+    "The value is written whatever the memory answers already: that is Hebb's rule. What is "
+    "surprising is only what the memory got wrong.",
+)
+def _(W, key, value):
+    return torch.outer(value, key)
+
+
+@surprise.mistake(
+    "value for error, with a minus",
+    "The same, with a minus: the value stands here where the error should be.",
+)
+def _(W, key, value):
+    return -torch.outer(value, key)
+
+
+@surprise.mistake(
+    "key missing", "This is the error alone. Which numbers of W brought it about? The key knows."
+)
+def _(W, key, value):
+    return W @ key - value
+
+
+def pair_and_theta(draw):
+    return pair(draw) | {"theta": draw.gate()}
+
+
+@LAB.task(
+    "02.4",
+    "The delta rule",
+    inputs=pair_and_theta,
+    returns="W [d_value, d_key]",
+    hints=(
+        "You have the direction in which the error grows. Where should W go, and how far?",
+        "It is one step of gradient descent, (8): theta is the length of the step.",
+        "Take theta times your surprise away from W.",
+    ),
+)
+def delta_write(W, key, value, theta):
+    one = theta.reshape(1, 1)
+    nothing = torch.zeros_like(one)
+    args = (key[None, None], key[None, None], value[None, None], one, nothing, nothing)
+    return library(*args, W)[1][0]
+
+
+@delta_write.mistake(
+    "sign of the gradient", "The step goes uphill: after it the memory is more wrong than before."
+)
+def _(W, key, value, theta):
+    return W + theta * surprise(W, key, value)
+
+
+@delta_write.mistake("theta forgotten", "theta is not used: every step has full length.")
+def _(W, key, value, theta):
+    return W - surprise(W, key, value)
+
+
+@delta_write.mistake(
+    "old value not removed",
+    "The new value is added, but the old answer stays: this is Hebb's rule with a step size. What "
+    "the memory says now has to be taken out.",
+)
+def _(W, key, value, theta):
+    return W + theta * torch.outer(value, key)
+
+
+@delta_write.mistake(
+    "theta on one half only",
+    "theta acts on the new value only; the old one is removed in full. A small theta should do "
+    "little of both.",
+)
+def _(W, key, value, theta):
+    return W - torch.outer(W @ key, key) + theta * torch.outer(value, key)
+
+
+@LAB.task(
+    "02.5",
+    "The exact step",
+    inputs=lambda draw: {"key": draw.normal(draw.size())},
+    returns="theta []",
+    hints=(
+        "After the write the memory should answer the key with exactly the value. Write down that "
+        "equation with theta in it.",
+        "(W − theta · error · keyᵀ) key = value. Multiply out: keyᵀ key is a number.",
+        "error · (1 − theta ‖key‖²) = 0 must hold for every error.",
+    ),
+)
+def exact_step(key):
+    return 1 / key.square().sum()
+
+
+@exact_step.mistake(
+    "length not squared", "Nearly: you divide by the key's length. Where does the key appear twice?"
+)
+def _(key):
+    return 1 / key.norm()
+
+
+@exact_step.mistake(
+    "step upside down",
+    "This is upside down: a long key needs a small step, a short one a large one.",
+)
+def _(key):
+    return key.square().sum()
+
+
+@exact_step.mistake(
+    "twice too far",
+    "With this step the error is as large afterwards as before, on the other side: it is the edge "
+    "beyond which the memory diverges. The exact step lies half way.",
+)
+def _(key):
+    return 2 / key.square().sum()
+
+
+@exact_step.mistake("keys taken to have length one", "That is right for keys of length 1 only.")
+def _(key):
+    return key.square().sum() ** 0
+
+
+@exact_step.mistake(
+    "implicit step",
+    "This is a careful step that never quite arrives (Longhorn's). Here the memory should answer "
+    "exactly.",
+)
+def _(key):
+    return 1 / (1 + key.square().sum())
+
+
+def sequences(draw):
+    batch, time, d_value, d_key = (draw.size() for _ in range(4))
+    return {
+        "W": draw.normal(d_value, d_key),
+        "queries": draw.unit(batch, time, d_key),
+        "keys": draw.unit(batch, time, d_key),
+        "values": draw.normal(batch, time, d_value),
+        "theta": draw.gate(batch, time),
+    }
+
+
+@LAB.task(
+    "02.6",
+    "A memory over a sequence",
+    inputs=sequences,
+    returns="y [batch, time, d_value]",
+    hints=(
+        "Every row of the batch has a memory of its own, and all begin with the same W. What has "
+        "to be carried from token to token?",
+        "Two loops are fine: rows, then tokens. In the inner one: write the pair, then read with "
+        "the query, then keep the answer.",
+        "delta_write gives the next W of this row. torch.stack puts the readings together, first "
+        "along time, then along batch.",
+    ),
+)
+def delta_memory(W, queries, keys, values, theta):
+    nothing = torch.zeros_like(theta)
+    return library(queries, keys, values, theta, nothing, nothing, W)[0]
+
+
+def _walk(W, queries, keys, values, theta, **switches):
+    nothing = torch.zeros_like(theta)
+    return walk(W, queries, keys, values, theta, nothing, nothing, **switches)[0]
+
+
+@delta_memory.mistake(
+    "read before write",
+    "Every answer is one token behind: you read before you write. y_t comes from W_t.",
+)
+def _(W, queries, keys, values, theta):
+    return _walk(W, queries, keys, values, theta, read_first=True)
+
+
+@delta_memory.mistake(
+    "surprise at the first weights",
+    "Every surprise is measured at the weights from the very beginning. By the second token the "
+    "memory knows more than that.",
+)
+def _(W, queries, keys, values, theta):
+    return _walk(W, queries, keys, values, theta, frozen=True)
+
+
+@delta_memory.mistake(
+    "nothing carried",
+    "Each token begins with the first weights again: nothing is carried from token to token.",
+)
+def _(W, queries, keys, values, theta):
+    readings = [
+        _walk(W, *(x[:, t : t + 1] for x in (queries, keys, values, theta)))
+        for t in range(keys.shape[1])
+    ]
+    return torch.cat(readings, 1)
+
+
+@delta_memory.mistake(
+    "batch rows mixed",
+    "The second row of the batch begins with what the first one has learned. Every row begins "
+    "with W.",
+)
+def _(W, queries, keys, values, theta):
+    return _walk(W, queries, keys, values, theta, rows_mixed=True)
+
+
+@delta_memory.mistake(
+    "one memory for the batch",
+    "Every row of the batch writes into one memory that all of them read.",
+)
+def _(W, queries, keys, values, theta):
+    readings = []
+    for t in range(keys.shape[1]):
+        errors = F.linear(keys[:, t], W) - values[:, t]  # [batch, d_value]
+        W = W - torch.einsum("b,bv,bk->vk", theta[:, t], errors, keys[:, t])
+        readings.append(F.linear(queries[:, t], W))
+    return torch.stack(readings, 1)

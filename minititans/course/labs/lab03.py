@@ -1,0 +1,377 @@
+"""Lab 03: surprise that lingers. Momentum in one step, in a write, over time, and in the sum."""
+
+import torch
+
+from minititans.course.labs.rule import library, one_token, walk
+from minititans.course.labs.task import Lab
+from minititans.memory.scan import linear_recurrence
+
+LAB = Lab("03", "Surprise that lingers")
+
+
+def past_and_present(draw):
+    shape = draw.size(), draw.size()
+    S, u = draw.normal(*shape), draw.normal(*shape)
+    return {"S": S, "u": u, "theta": draw.gate(), "eta": draw.gate()}
+
+
+@LAB.task(
+    "03.1",
+    "Past and momentary surprise",
+    inputs=past_and_present,
+    returns="S [d_value, d_key]",
+    hints=(
+        "Two things are added: what is left of the past surprise, and what this token brings.",
+        "eta says how much of S lives on, theta how much of u comes in. One of them has a minus.",
+        "Read (10) from left to right: the past keeps its sign, the gradient gets a minus, because "
+        "S is added to the weights later.",
+    ),
+)
+def lingering_surprise(S, u, theta, eta):
+    return eta * S - theta * u
+
+
+@lingering_surprise.mistake(
+    "sign of the gradient",
+    "The gradient comes in with a plus. S will be added to the weights, and a gradient points "
+    "uphill.",
+)
+def _(S, u, theta, eta):
+    return eta * S + theta * u
+
+
+@lingering_surprise.mistake(
+    "eta and theta swapped", "The two gates have changed places: which one belongs to the past?"
+)
+def _(S, u, theta, eta):
+    return theta * S - eta * u
+
+
+@lingering_surprise.mistake(
+    "eta on the wrong side",
+    "eta dampens the new surprise as well. What has just happened is not past yet.",
+)
+def _(S, u, theta, eta):
+    return eta * (S - theta * u)
+
+
+@lingering_surprise.mistake(
+    "running average",
+    "This is a running average: the more of the past you keep, the less of the present comes in. "
+    "In (10) the two gates do not depend on each other.",
+)
+def _(S, u, theta, eta):
+    return eta * S - (1 - eta) * theta * u
+
+
+@lingering_surprise.mistake(
+    "theta on the past too",
+    "theta scales the past too, so an old surprise is scaled again with every token.",
+)
+def _(S, u, theta, eta):
+    return theta * (eta * S - u)
+
+
+@lingering_surprise.mistake(
+    "1 − eta for eta",
+    "Of the past you keep 1 − eta. With eta = 1 the past surprise should live on in full.",
+)
+def _(S, u, theta, eta):
+    return (1 - eta) * S - theta * u
+
+
+def memory_and_pair(draw):
+    d_value, d_key = draw.size(), draw.size()
+    return {
+        "W": draw.normal(d_value, d_key),
+        "S": draw.normal(d_value, d_key),
+        "key": draw.normal(d_key),
+        "value": draw.normal(d_value),
+        "theta": draw.gate(),
+        "eta": draw.gate(),
+    }
+
+
+@LAB.task(
+    "03.2",
+    "A write with momentum",
+    inputs=memory_and_pair,
+    returns=("W [d_value, d_key]", "S [d_value, d_key]"),
+    hints=(
+        "Three lines: the surprise of this pair, the new momentum, the new weights. In which order "
+        "do they depend on each other?",
+        "The surprise is measured at W as it comes in. The momentum is 03.1. Then (9).",
+        "W_t = W_{t−1} + S_t: with t, not t−1, on S. Return both, W first.",
+    ),
+)
+def momentum_write(W, S, key, value, theta, eta):
+    return one_token(W, S, key, value, theta, eta, torch.zeros_like(eta))
+
+
+@momentum_write.mistake(
+    "old momentum written",
+    "The weights receive the momentum of the token before. This token's surprise comes one step "
+    "too late.",
+)
+def _(W, S, key, value, theta, eta):
+    return W + S, momentum_write(W, S, key, value, theta, eta)[1]
+
+
+@momentum_write.mistake(
+    "results swapped", "Both are right, but in the other order: the weights come first."
+)
+def _(W, S, key, value, theta, eta):
+    return momentum_write(W, S, key, value, theta, eta)[::-1]
+
+
+@momentum_write.mistake(
+    "momentum not written",
+    "Only this token's own surprise reaches the weights. The momentum is kept, but never written.",
+)
+def _(W, S, key, value, theta, eta):
+    u = torch.outer(W @ key - value, key)
+    return W - theta * u, eta * S - theta * u
+
+
+@momentum_write.mistake(
+    "surprise measured ahead",
+    "The surprise is measured after the old momentum was written (a look ahead, as Nesterov does "
+    "it). The paper measures it at W_{t−1}.",
+)
+def _(W, S, key, value, theta, eta):
+    u = torch.outer((W + eta * S) @ key - value, key)
+    new = eta * S - theta * u
+    return W + new, new
+
+
+@momentum_write.mistake(
+    "momentum subtracted",
+    "The momentum is taken away from the weights. Its minus is already inside, in front of theta.",
+)
+def _(W, S, key, value, theta, eta):
+    new = momentum_write(W, S, key, value, theta, eta)[1]
+    return W - new, new
+
+
+def shocks_and_eta(draw):
+    batch, time = draw.size(), draw.size(1, 6)
+    return {"shocks": draw.normal(batch, time), "eta": draw.gate(batch, time)}
+
+
+@LAB.task(
+    "03.3",
+    "Momentum over time",
+    inputs=shocks_and_eta,
+    returns="S [batch, time]",
+    hints=(
+        "What does token t need from token t − 1? Carry that, and nothing else, through a loop.",
+        "S_t = eta_t · S_{t−1} + shock_t. For all rows of the batch at once S is a vector.",
+        "Begin with S = zeros of shape [batch]; in the loop take column t of both inputs; "
+        "torch.stack the results along the last axis.",
+    ),
+)
+def momentum_over_time(shocks, eta):
+    return linear_recurrence(eta, shocks, shocks.new_zeros(len(shocks)))
+
+
+def _recur(shocks, eta):
+    S, steps = torch.zeros_like(shocks[:, 0]), []
+    for t in range(shocks.shape[1]):
+        S = eta[:, t] * S + shocks[:, t]
+        steps.append(S)
+    return torch.stack(steps, 1)
+
+
+@momentum_over_time.mistake(
+    "off by one",
+    "Each step fades with the gate of the token before it. eta_t says what token t lets through "
+    "of the past.",
+)
+def _(shocks, eta):
+    return _recur(shocks, eta.roll(1, dims=1))
+
+
+@momentum_over_time.mistake(
+    "nothing fades", "Nothing fades: this is the plain sum of all shocks so far."
+)
+def _(shocks, eta):
+    return shocks.cumsum(1)
+
+
+@momentum_over_time.mistake(
+    "eta on the wrong side",
+    "A shock is dampened in the very step in which it happens. eta belongs to the past alone.",
+)
+def _(shocks, eta):
+    S, steps = torch.zeros_like(shocks[:, 0]), []
+    for t in range(shocks.shape[1]):
+        S = eta[:, t] * (S + shocks[:, t])
+        steps.append(S)
+    return torch.stack(steps, 1)
+
+
+@momentum_over_time.mistake(
+    "batch rows mixed",
+    "A row of the batch begins with what the row before it left behind. Every row begins at zero.",
+)
+def _(shocks, eta):
+    S, rows = shocks.new_zeros(()), []
+    for of_row, gates in zip(shocks, eta):
+        steps = []
+        for shock, gate in zip(of_row, gates):
+            S = gate * S + shock
+            steps.append(S)
+        rows.append(torch.stack(steps))
+    return torch.stack(rows)
+
+
+@momentum_over_time.mistake(
+    "one step back only",
+    "Only the shock just before is remembered: S_{t−1} already contains all earlier ones.",
+)
+def _(shocks, eta):
+    before = torch.cat([torch.zeros_like(shocks[:, :1]), shocks[:, :-1]], 1)
+    return eta * before + shocks
+
+
+def step_and_tokens(draw):
+    return {"theta": draw.gate(), "eta": draw.gate(), "tokens": draw.size(1, 7)}
+
+
+@LAB.task(
+    "03.4",
+    "What one surprise writes in all",
+    inputs=step_and_tokens,
+    returns="total []",
+    hints=(
+        "Follow one surprise. At its own token theta of it is written; how much at the next, where "
+        "eta of the momentum is left? And at the one after?",
+        "theta + theta·eta + theta·eta² + …: as many terms as tokens. A geometric series.",
+        "theta (1 − etaⁿ)/(1 − eta) is the sum, but not at eta = 1. Adding the powers of eta, "
+        "eta ** torch.arange(n), needs no division.",
+    ),
+)
+def effect_of_one_surprise(theta, eta, tokens):
+    powers = eta ** torch.arange(tokens, dtype=eta.dtype)
+    return theta * powers.sum()
+
+
+@effect_of_one_surprise.mistake(
+    "off by one, too many", "One term too many. With a single token only theta is written, once."
+)
+def _(theta, eta, tokens):
+    return effect_of_one_surprise(theta, eta, tokens + 1)
+
+
+@effect_of_one_surprise.mistake(
+    "off by one, too few", "One term too few: the surprise's own token counts, with theta · eta⁰."
+)
+def _(theta, eta, tokens):
+    return theta * (eta ** torch.arange(1, tokens, dtype=eta.dtype)).sum()
+
+
+@effect_of_one_surprise.mistake(
+    "last write only",
+    "This is what the last token writes. How much have all tokens written together?",
+)
+def _(theta, eta, tokens):
+    return theta * eta ** (tokens - 1)
+
+
+@effect_of_one_surprise.mistake(
+    "infinite sum",
+    "This is what it comes to if one waits for ever. Here there are only so many tokens.",
+)
+def _(theta, eta, tokens):
+    return theta / (1 - eta)
+
+
+@effect_of_one_surprise.mistake(
+    "divides by zero",
+    "The formula is right except at eta = 1, where it divides zero by zero. What is the sum when "
+    "nothing fades?",
+)
+def _(theta, eta, tokens):
+    return theta * (1 - eta**tokens) / (1 - eta)
+
+
+def sequences(draw):
+    batch, time, d_value, d_key = (draw.size() for _ in range(4))
+    return {
+        "W": draw.normal(d_value, d_key),
+        "queries": draw.unit(batch, time, d_key),
+        "keys": draw.unit(batch, time, d_key),
+        "values": draw.normal(batch, time, d_value),
+        "theta": draw.gate(batch, time),
+        "eta": draw.gate(batch, time),
+    }
+
+
+@LAB.task(
+    "03.5",
+    "A memory with momentum",
+    inputs=sequences,
+    returns="y [batch, time, d_value]",
+    hints=(
+        "It is lab 02's loop over a sequence, with one more thing carried from token to token.",
+        "Each row of the batch begins with the same W and with a momentum of zeros. After each "
+        "write, read.",
+        "W, S = momentum_write(W, S, ...) inside; both are set anew where a row begins.",
+    ),
+)
+def momentum_memory(W, queries, keys, values, theta, eta):
+    return library(queries, keys, values, theta, eta, torch.zeros_like(eta), W)[0]
+
+
+def _walk(W, queries, keys, values, theta, eta, **switches):
+    return walk(W, queries, keys, values, theta, eta, torch.zeros_like(eta), **switches)[0]
+
+
+@momentum_memory.mistake(
+    "read before write",
+    "Every answer is one token behind: you read before you write. y_t comes from W_t.",
+)
+def _(*inputs):
+    return _walk(*inputs, read_first=True)
+
+
+@momentum_memory.mistake(
+    "momentum starts anew",
+    "The momentum begins at zero with every token, so nothing lingers. What has to live outside "
+    "the loop over tokens?",
+)
+def _(*inputs):
+    return _walk(*inputs, new_momentum=True)
+
+
+@momentum_memory.mistake(
+    "surprise at the first weights",
+    "Every surprise is measured at the first weights. The memory has learned since.",
+)
+def _(*inputs):
+    return _walk(*inputs, frozen=True)
+
+
+@momentum_memory.mistake(
+    "batch rows mixed",
+    "A row of the batch begins with the weights or the momentum that the row before it left. Each "
+    "row begins with W and with zeros.",
+)
+def _(*inputs):
+    return _walk(*inputs, rows_mixed=True)
+
+
+@momentum_memory.mistake(
+    "momentum crosses rows",
+    "Here weights begin anew with each row, but the momentum of the row before goes on.",
+)
+def _(W, queries, keys, values, theta, eta):
+    S, readings = torch.zeros_like(W), []
+    for row in range(len(keys)):
+        W_row, of_row = W, []
+        for t in range(keys.shape[1]):
+            gates = theta[row, t], eta[row, t], torch.zeros_like(eta[row, t])
+            W_row, S = one_token(W_row, S, keys[row, t], values[row, t], *gates)
+            of_row.append(W_row @ queries[row, t])
+        readings.append(torch.stack(of_row))
+    return torch.stack(readings)

@@ -1,0 +1,320 @@
+"""Lab 04: learning to forget. alpha in one write, in the whole rule, over time, as a half-life."""
+
+import torch
+
+from minititans.course.labs.rule import library, one_token, walk
+from minititans.course.labs.task import Lab
+from minititans.memory import segment_products
+
+LAB = Lab("04", "Learning to forget")
+
+
+def weights_and_alpha(draw):
+    shape = draw.size(), draw.size()
+    return {"W": draw.normal(*shape), "S": draw.normal(*shape), "alpha": draw.gate()}
+
+
+@LAB.task(
+    "04.1",
+    "Forget, then write",
+    inputs=weights_and_alpha,
+    returns="W [d_value, d_key]",
+    hints=(
+        "alpha is the share that is forgotten. Which share stays, and of what?",
+        "Forgetting takes from the old weights only. S is new: it is added whole.",
+        "(13): scale W by what stays, then add S.",
+    ),
+)
+def forget_and_write(W, S, alpha):
+    return (1 - alpha) * W + S
+
+
+@forget_and_write.mistake(
+    "alpha for 1 − alpha",
+    "You keep the share alpha. alpha = 1 should clear the memory, and here it keeps everything.",
+)
+def _(W, S, alpha):
+    return alpha * W + S
+
+
+@forget_and_write.mistake(
+    "decay after the write",
+    "What was just written is forgotten too: the decay comes after the write. With alpha = 1 "
+    "nothing would ever be stored.",
+)
+def _(W, S, alpha):
+    return (1 - alpha) * (W + S)
+
+
+@forget_and_write.mistake(
+    "running average",
+    "This is a running average: S enters with alpha. In (13) forgetting and writing do not depend "
+    "on each other.",
+)
+def _(W, S, alpha):
+    return (1 - alpha) * W + alpha * S
+
+
+@forget_and_write.mistake("nothing forgotten", "Nothing is forgotten: alpha has no effect.")
+def _(W, S, alpha):
+    return W + S
+
+
+@forget_and_write.mistake(
+    "decay on the new", "The new is forgotten and the old is kept. Which of the two is past?"
+)
+def _(W, S, alpha):
+    return W + (1 - alpha) * S
+
+
+def memory_and_pair(draw):
+    d_value, d_key = draw.size(), draw.size()
+    return {
+        "W": draw.normal(d_value, d_key),
+        "S": draw.normal(d_value, d_key),
+        "key": draw.normal(d_key),
+        "value": draw.normal(d_value),
+        "theta": draw.gate(),
+        "eta": draw.gate(),
+        "alpha": draw.gate(),
+    }
+
+
+@LAB.task(
+    "04.2",
+    "The whole rule, one token",
+    inputs=memory_and_pair,
+    returns=("W [d_value, d_key]", "S [d_value, d_key]"),
+    hints=(
+        "Three lines, as in lab 03: surprise, momentum, weights. Only the last one is new.",
+        "The surprise is measured at the weights as they come in, before anything is forgotten.",
+        "u at W; S from (14); then forget_and_write. alpha touches W and nothing else.",
+    ),
+)
+def titans_step(W, S, key, value, theta, eta, alpha):
+    return one_token(W, S, key, value, theta, eta, alpha)
+
+
+@titans_step.mistake(
+    "surprise after forgetting",
+    "The surprise is measured after forgetting, at (1 − alpha) W. That is another memory (Gated "
+    "DeltaNet's); here the gradient is taken at W_{t−1}.",
+)
+def _(W, S, key, value, theta, eta, alpha):
+    kept = (1 - alpha) * W
+    new = eta * S - theta * torch.outer(kept @ key - value, key)
+    return kept + new, new
+
+
+@titans_step.mistake(
+    "momentum forgets too",
+    "The momentum is forgotten along with the weights. It has a gate of its own for that: eta.",
+)
+def _(W, S, key, value, theta, eta, alpha):
+    u = torch.outer(W @ key - value, key)
+    new = (1 - alpha) * eta * S - theta * u
+    return (1 - alpha) * W + new, new
+
+
+@titans_step.mistake(
+    "decay after the write",
+    "What was just written is forgotten too: the decay comes after the write.",
+)
+def _(W, S, key, value, theta, eta, alpha):
+    new = titans_step(W, S, key, value, theta, eta, alpha)[1]
+    return (1 - alpha) * (W + new), new
+
+
+@titans_step.mistake("alpha for 1 − alpha", "You keep the share alpha of W. alpha is what goes.")
+def _(W, S, key, value, theta, eta, alpha):
+    new = titans_step(W, S, key, value, theta, eta, alpha)[1]
+    return alpha * W + new, new
+
+
+@titans_step.mistake(
+    "sign of the gradient", "The gradient comes in with a plus: this memory learns to be wrong."
+)
+def _(W, S, key, value, theta, eta, alpha):
+    return titans_step(W, S, key, value, -theta, eta, alpha)
+
+
+@titans_step.mistake(
+    "old momentum written", "The weights receive the momentum of the token before."
+)
+def _(W, S, key, value, theta, eta, alpha):
+    return (1 - alpha) * W + S, titans_step(W, S, key, value, theta, eta, alpha)[1]
+
+
+@LAB.task(
+    "04.3",
+    "What is left of a write",
+    inputs=lambda draw: {"alpha": draw.gate(draw.size(), draw.size(1, 6))},
+    returns="left [batch, time]",
+    hints=(
+        "Something is written at token s. Which tokens make it fade: s itself, those before, those "
+        "after?",
+        "left[s] = (1 − alpha_{s+1}) · … · (1 − alpha_T): nothing for the last token, so 1 there.",
+        "Walk from the end: left[s] = left[s+1] · (1 − alpha_{s+1}). Or flip, cumprod, flip. No "
+        "division: alpha may be 1.",
+    ),
+)
+def what_is_left(alpha):
+    return segment_products(1 - alpha)[:, -1]
+
+
+@what_is_left.mistake(
+    "off by one",
+    "Off by one: a write already fades at its own token. It is written after that token has "
+    "forgotten.",
+)
+def _(alpha):
+    return (1 - alpha).flip(1).cumprod(1).flip(1)
+
+
+@what_is_left.mistake(
+    "from the beginning",
+    "This is what is left of the first weights at each token. Asked is what is left of each "
+    "token's write at the end.",
+)
+def _(alpha):
+    return (1 - alpha).cumprod(1)
+
+
+@what_is_left.mistake(
+    "alpha for 1 − alpha", "These are products of alpha, the share that goes. Which share stays?"
+)
+def _(alpha):
+    return segment_products(alpha)[:, -1]
+
+
+@what_is_left.mistake(
+    "divides by zero",
+    "You divide two products from the beginning. When one alpha is exactly 1 that is zero by "
+    "zero, and clearing the memory must work.",
+)
+def _(alpha):
+    beta = (1 - alpha).cumprod(1)
+    return beta[:, -1:] / beta
+
+
+@what_is_left.mistake(
+    "sum for product",
+    "The alphas are added up. Forgetting twice a half leaves a quarter, not nothing.",
+)
+def _(alpha):
+    return 1 - (alpha.sum(1, keepdim=True) - alpha.cumsum(1))
+
+
+@LAB.task(
+    "04.4",
+    "A half-life",
+    inputs=lambda draw: {"tokens": draw.gate(draw.size(), low=1.0, high=40.0)},
+    returns="alpha [gates]",
+    hints=(
+        "With one alpha for all tokens, how much of a write is left after n of them?",
+        "(1 − alpha)ⁿ = ½. Solve for alpha.",
+        "Take the n-th root on both sides: 1 − alpha = ½ to the power 1/n.",
+    ),
+)
+def alpha_for_half_life(tokens):
+    return 1 - 0.5 ** (1 / tokens)
+
+
+@alpha_for_half_life.mistake(
+    "1 − alpha for alpha", "This is the share that stays with each token, 1 − alpha."
+)
+def _(tokens):
+    return 0.5 ** (1 / tokens)
+
+
+@alpha_for_half_life.mistake(
+    "straight line",
+    "This forgets the same amount with each token, along a straight line. Forgetting multiplies.",
+)
+def _(tokens):
+    return 0.5 / tokens
+
+
+@alpha_for_half_life.mistake(
+    "base e", "After so many tokens 1/e is left, about 37 %. Asked is a half."
+)
+def _(tokens):
+    return 1 - torch.exp(-1 / tokens)
+
+
+@alpha_for_half_life.mistake(
+    "approximation for small alpha",
+    "A good approximation for small alpha, but not exact: for one token alpha has to be ½.",
+)
+def _(tokens):
+    return 0.6931471805599453 / tokens
+
+
+def sequences(draw):
+    batch, time, d_value, d_key = (draw.size() for _ in range(4))
+    return {
+        "W": draw.normal(d_value, d_key),
+        "queries": draw.unit(batch, time, d_key),
+        "keys": draw.unit(batch, time, d_key),
+        "values": draw.normal(batch, time, d_value),
+        "theta": draw.gate(batch, time),
+        "eta": draw.gate(batch, time),
+        "alpha": draw.gate(batch, time),
+    }
+
+
+@LAB.task(
+    "04.5",
+    "The whole memory",
+    inputs=sequences,
+    returns=("y [batch, time, d_value]", "W [batch, d_value, d_key]", "S [batch, d_value, d_key]"),
+    hints=(
+        "The loop of lab 03 with this lab's step. New is that the end is returned as well: a later "
+        "call can carry on from there.",
+        "Every row: W as given, S zeros; every token: step, then read. Keep each row's last W and "
+        "S.",
+        "torch.stack thrice: the readings along time then batch, the last weights and the last "
+        "momenta along batch.",
+    ),
+)
+def titans_memory(W, queries, keys, values, theta, eta, alpha):
+    return library(queries, keys, values, theta, eta, alpha, W)
+
+
+@titans_memory.mistake(
+    "read before write",
+    "Every answer is one token behind: you read before you write. y_t comes from W_t.",
+)
+def _(*inputs):
+    return walk(*inputs, read_first=True)
+
+
+@titans_memory.mistake(
+    "decay after the write",
+    "What was just written is forgotten too: the decay comes after the write.",
+)
+def _(*inputs):
+    return walk(*inputs, decay_after=True)
+
+
+@titans_memory.mistake(
+    "surprise at the first weights",
+    "Every surprise is measured at the first weights. The memory has changed since.",
+)
+def _(*inputs):
+    return walk(*inputs, frozen=True)
+
+
+@titans_memory.mistake(
+    "batch rows mixed",
+    "A row of the batch begins with what the row before it left. Each begins with W and zeros.",
+)
+def _(*inputs):
+    return walk(*inputs, rows_mixed=True)
+
+
+@titans_memory.mistake(
+    "momentum starts anew", "The momentum begins at zero with every token, so nothing lingers."
+)
+def _(*inputs):
+    return walk(*inputs, new_momentum=True)

@@ -1,0 +1,530 @@
+"""Lab 06: training in parallel. Products of gates, H, D, G, a chunk read and written, streaming."""
+
+import torch
+
+from minititans.course.labs.task import Lab
+from minititans.memory import Gates, MemoryState, chunked
+from minititans.memory import segment_products as library_products
+
+LAB = Lab("06", "Training in parallel")
+
+
+def tokens(draw) -> int:
+    return draw.size(1, 5)
+
+
+@LAB.task(
+    "06.1",
+    "Products over a segment",
+    inputs=lambda draw: {"gate": draw.gate(tokens(draw))},
+    returns="P [t, i]",
+    hints=(
+        "Write P for three tokens on paper. What is in row t that is not in row t − 1?",
+        "Row t is row t − 1 times gate[t], and then a 1 is put on the diagonal. Above the diagonal "
+        "there is nothing: a later write is not in an earlier memory.",
+        "Build it row by row and torch.stack. Or: a matrix that holds gate[t] below the diagonal "
+        "and 1 elsewhere, cumprod down the columns, tril. Do not divide: a gate may be 0.",
+    ),
+)
+def segment_products(gate):
+    return library_products(gate)
+
+
+def _products(gate, first, last):
+    """`Π gate[first(t, i):last(t, i)]` for i <= t, by two plain loops."""
+    n = len(gate)
+    rows = [
+        torch.stack(
+            [
+                gate[first(t, i) : last(t, i)].prod() if i <= t else gate.new_zeros(())
+                for i in range(n)
+            ]
+        )
+        for t in range(n)
+    ]
+    return torch.stack(rows)
+
+
+@segment_products.mistake(
+    "off by one at the beginning",
+    "Off by one: P[t, i] counts the gate of token i itself. What token i writes fades only with "
+    "the tokens after it.",
+)
+def _(gate):
+    return _products(gate, lambda t, i: i, lambda t, i: t + 1)
+
+
+@segment_products.mistake(
+    "off by one at the end",
+    "Off by one: the gate of token t itself is missing. By the time token t is read it has faded "
+    "once more.",
+)
+def _(gate):
+    return _products(gate, lambda t, i: i + 1, lambda t, i: t)
+
+
+@segment_products.mistake(
+    "something above the diagonal",
+    "Below the diagonal all is well. Above it has to be 0: what is written later is not there yet.",
+)
+def _(gate):
+    P = library_products(gate)
+    return P + torch.ones_like(P).triu(1)
+
+
+@segment_products.mistake(
+    "nothing on the diagonal",
+    "The diagonal is empty: a token's own write has not faded at all when the token is read.",
+)
+def _(gate):
+    return library_products(gate).tril(-1)
+
+
+@segment_products.mistake(
+    "divides by zero",
+    "You divide products from the beginning by one another (or subtract their logarithms). A gate "
+    "of exactly 0 makes that zero by zero.",
+)
+def _(gate):
+    total = gate.cumprod(0)
+    return (total[:, None] / total[None, :]).tril()
+
+
+@segment_products.mistake(
+    "rows and columns swapped",
+    "Rows and columns have changed places: row t is what the memory of token t is made of.",
+)
+def _(gate):
+    return library_products(gate).T
+
+
+def three_gates(draw) -> dict:
+    time = tokens(draw)
+    return {name: draw.gate(time) for name in ("theta", "eta", "alpha")}
+
+
+@LAB.task(
+    "06.2",
+    "H, D and G",
+    inputs=three_gates,
+    returns=("H [t, i]", "D [t, s]", "G [t, i]"),
+    hints=(
+        "Follow surprise i: with how much does it enter S_i, and what happens to it until S_t? "
+        "Then follow one write from token s to token t.",
+        "H is a segment product of eta, with theta_i on column i. D is a segment product of what "
+        "is not forgotten. G joins them: surprise i is in S_s, S_s is written, the write is left.",
+        "G[t, i] = Σ_s D[t, s] H[s, i], and that is a matrix product.",
+    ),
+)
+def chunk_matrices(theta, eta, alpha):
+    H = library_products(eta) * theta
+    D = library_products(1 - alpha)
+    return H, D, D @ H
+
+
+@chunk_matrices.mistake(
+    "theta of the reading token",
+    "H has theta on its rows. A surprise is scaled once, by the theta of the token where it "
+    "happened.",
+)
+def _(theta, eta, alpha):
+    H, D = library_products(eta) * theta[:, None], library_products(1 - alpha)
+    return H, D, D @ H
+
+
+@chunk_matrices.mistake("alpha for 1 − alpha", "D is made of alpha, the share that goes.")
+def _(theta, eta, alpha):
+    return chunk_matrices(theta, eta, 1 - alpha)
+
+
+@chunk_matrices.mistake(
+    "order of the product",
+    "H and D are right. In G a surprise first lingers (H) and is then written and forgotten (D): "
+    "what acts first stands on the right.",
+)
+def _(theta, eta, alpha):
+    H, D, _ = chunk_matrices(theta, eta, alpha)
+    return H, D, H @ D
+
+
+@chunk_matrices.mistake(
+    "number by number",
+    "H and D are right. For G sum over all tokens s between i and t: each of them writes again "
+    "what is left of surprise i.",
+)
+def _(theta, eta, alpha):
+    H, D, _ = chunk_matrices(theta, eta, alpha)
+    return H, D, D * H
+
+
+@chunk_matrices.mistake("theta missing", "Surprises come in at full strength: where is theta in H?")
+def _(theta, eta, alpha):
+    return chunk_matrices(torch.ones_like(theta), eta, alpha)
+
+
+@LAB.task(
+    "06.3",
+    "What the chunk begins with",
+    inputs=lambda draw: {k: v for k, v in three_gates(draw).items() if k != "theta"},
+    returns=("m [time]", "f [time]", "beta [time]"),
+    hints=(
+        "Put all surprises to zero. What is left of S₀ in S_t, of W₀ in W_t, and of S₀ in W_t?",
+        "m and beta are products from the first token on, its own gate included. For f: token s "
+        "writes m_s S₀, and D[t, s] of that is left at t.",
+        "torch.cumprod twice, and f = D @ m.",
+    ),
+)
+def carried_over(eta, alpha):
+    m = eta.cumprod(0)
+    return m, library_products(1 - alpha) @ m, (1 - alpha).cumprod(0)
+
+
+@carried_over.mistake(
+    "off by one",
+    "Off by one: by the first token of the chunk the old momentum and the old weights have "
+    "already faded once.",
+)
+def _(eta, alpha):
+    E, D = library_products(eta), library_products(1 - alpha)
+    return E[:, 0], D @ E[:, 0], D[:, 0]
+
+
+@carried_over.mistake(
+    "f is beta times m",
+    "m and beta are right. S₀ reaches the weights not once but with every token, each time with "
+    "what is left of it: f is a sum.",
+)
+def _(eta, alpha):
+    m, _, beta = carried_over(eta, alpha)
+    return m, beta * m, beta
+
+
+@carried_over.mistake(
+    "sum without forgetting",
+    "m and beta are right. f adds up what was written of S₀, but what was written earlier has "
+    "faded since.",
+)
+def _(eta, alpha):
+    m, _, beta = carried_over(eta, alpha)
+    return m, m.cumsum(0), beta
+
+
+@carried_over.mistake("alpha for 1 − alpha", "You keep the share alpha. alpha is what goes.")
+def _(eta, alpha):
+    return carried_over(eta, 1 - alpha)
+
+
+def open_chunk(draw) -> dict:
+    time, d_value, d_key = tokens(draw), draw.size(), draw.size()
+    shape = d_value, d_key
+    return {
+        "W": draw.normal(*shape),
+        "S": draw.normal(*shape),
+        "W_start": draw.normal(*shape),
+        "queries": draw.unit(time, d_key),
+        "keys": draw.unit(time, d_key),
+        "values": draw.normal(time, d_value),
+        "theta": draw.gate(time),
+        "eta": draw.gate(time),
+        "alpha": draw.gate(time),
+    }
+
+
+def library(W, S, W_start, position, queries, keys, values, theta, eta, alpha, chunk_size):
+    """The library's `chunked`, entered in the middle of a chunk; one sequence, one head."""
+    state = MemoryState(
+        [W[None, None]], [S[None, None]], [W_start[None, None]], position, chunk_size
+    )
+    q, k, v, *gates = (x[None, None] for x in (queries, keys, values, theta, eta, alpha))
+    y, state = chunked(q, k, v, Gates(*gates), state, chunk_size)
+    parts = (state.weights, state.momentum, state.chunk_start)
+    return y[0, 0], *(part[0][0, 0] for part in parts), state.position
+
+
+@LAB.task(
+    "06.4",
+    "Read a chunk",
+    inputs=open_chunk,
+    returns="y [time, d_value]",
+    hints=(
+        "W_t is a sum of three things: what is left of W, what came from S, and the surprises so "
+        "far. Read each with the query and add.",
+        "All errors at once: values − keys @ W_start.T, one row a token. The third part is (G ⊙ "
+        "(Q Kᵀ)) times the errors.",
+        "beta and f scale rows, so they need [:, None]: beta[:, None] * (queries @ W.T) + "
+        "f[:, None] * (queries @ S.T) + (G * (queries @ keys.T)) @ errors.",
+    ),
+)
+def read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha):
+    n = len(keys)
+    return library(W, S, W_start, 1, queries, keys, values, theta, eta, alpha, n + 1)[0]
+
+
+def _read(W, S, W_start, queries, keys, values, theta, eta, alpha, G=None, overlaps=None):
+    """The same by matmuls, with places where something else can be put in."""
+    _, f, beta = carried_over(eta, alpha)
+    G = chunk_matrices(theta, eta, alpha)[2] if G is None else G
+    overlaps = queries @ keys.T if overlaps is None else overlaps
+    errors = values - keys @ W_start.T
+    from_start = beta[:, None] * (queries @ W.T) + f[:, None] * (queries @ S.T)
+    return from_start + (G * overlaps) @ errors
+
+
+@read_chunk.mistake(
+    "chunk-start weights forgotten",
+    "The errors are measured at W. Inside a chunk every surprise is measured at the weights with "
+    "which the chunk began.",
+)
+def _(W, S, W_start, *rest):
+    return read_chunk(W, S, W, *rest)
+
+
+@read_chunk.mistake(
+    "old momentum forgotten",
+    "The momentum S from before goes on acting in this chunk, and your answer does not contain it.",
+)
+def _(W, S, *rest):
+    return read_chunk(W, torch.zeros_like(S), *rest)
+
+
+@read_chunk.mistake(
+    "old weights do not fade",
+    "The weights W from before are there, but they should fade from token to token: beta.",
+)
+def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
+    y = read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha)
+    _, _, beta = carried_over(eta, alpha)
+    return y + (1 - beta)[:, None] * (queries @ W.T)
+
+
+@read_chunk.mistake(
+    "read before write",
+    "A token does not find its own pair: the diagonal of G is missing. y_t comes from W_t.",
+)
+def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
+    G = chunk_matrices(theta, eta, alpha)[2].tril(-1)
+    return _read(W, S, W_start, queries, keys, values, theta, eta, alpha, G=G)
+
+
+@read_chunk.mistake(
+    "overlaps transposed",
+    "The overlaps are on their side. Row t is the query of token t, column i the key of token i, "
+    "as in G.",
+)
+def _(W, S, W_start, queries, keys, *rest):
+    return _read(W, S, W_start, queries, keys, *rest, overlaps=keys @ queries.T)
+
+
+@read_chunk.mistake(
+    "sign of the error",
+    "The surprises are taken away instead of being added. What should be added to an answer that "
+    "is too small?",
+)
+def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
+    return read_chunk(W, S, W_start, queries, keys, values, -theta, eta, alpha)
+
+
+@read_chunk.mistake(
+    "H for G",
+    "You weigh the surprises with H: that is the momentum of token t, not its weights, where "
+    "earlier momenta have been added up.",
+)
+def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
+    H = chunk_matrices(theta, eta, alpha)[0]
+    return _read(W, S, W_start, queries, keys, values, theta, eta, alpha, G=H)
+
+
+@read_chunk.mistake(
+    "no mask",
+    "The overlaps are not weighed by G: every token sees every pair, also later ones.",
+)
+def _(W, S, W_start, queries, keys, *rest):
+    return _read(W, S, W_start, queries, keys, *rest, G=torch.ones_like(keys @ keys.T))
+
+
+def open_chunk_to_write(draw):
+    return {name: value for name, value in open_chunk(draw).items() if name != "queries"}
+
+
+@LAB.task(
+    "06.5",
+    "Write a chunk",
+    inputs=open_chunk_to_write,
+    returns=("W [d_value, d_key]", "S [d_value, d_key]"),
+    hints=(
+        "After the chunk only one W_t is needed. Which row of G, which entry of beta, of f, of m?",
+        "W = beta W + f S + Σ_i G[last, i] error_i key_iᵀ, and S likewise with m and H.",
+        "Σ_i g_i error_i key_iᵀ is a matrix product: errors.T @ (g[:, None] * keys).",
+    ),
+)
+def write_chunk(W, S, W_start, keys, values, theta, eta, alpha):
+    n = len(keys)
+    return library(W, S, W_start, 1, keys, keys, values, theta, eta, alpha, n + 1)[1:3]
+
+
+def _write(W, S, W_start, keys, values, theta, eta, alpha, into_W=None, into_S=None):
+    m, f, beta = carried_over(eta, alpha)
+    H, _, G = chunk_matrices(theta, eta, alpha)
+    into_W, into_S = (G[-1] if into_W is None else into_W), (H[-1] if into_S is None else into_S)
+    errors = values - keys @ W_start.T
+    return (
+        beta[-1] * W + f[-1] * S + errors.T @ (into_W[:, None] * keys),
+        m[-1] * S + errors.T @ (into_S[:, None] * keys),
+    )
+
+
+@write_chunk.mistake(
+    "chunk-start weights forgotten",
+    "The errors are measured at W. Inside a chunk every surprise is measured at the weights with "
+    "which the chunk began.",
+)
+def _(W, S, W_start, *rest):
+    return write_chunk(W, S, W, *rest)
+
+
+@write_chunk.mistake(
+    "all rows for the last",
+    "You add up the rows of G and H. Row t is the whole memory after token t: only the last one "
+    "is the end.",
+)
+def _(W, S, W_start, keys, values, theta, eta, alpha):
+    H, _, G = chunk_matrices(theta, eta, alpha)
+    return _write(W, S, W_start, keys, values, theta, eta, alpha, G.sum(0), H.sum(0))
+
+
+@write_chunk.mistake(
+    "G for H",
+    "W is right. The momentum S is made with G too, but nothing is forgotten or summed in it: H.",
+)
+def _(W, S, W_start, keys, values, theta, eta, alpha):
+    G = chunk_matrices(theta, eta, alpha)[2]
+    return _write(W, S, W_start, keys, values, theta, eta, alpha, into_S=G[-1])
+
+
+@write_chunk.mistake(
+    "old momentum forgotten",
+    "The momentum S from before is missing from both results: f and m say how much of it is there.",
+)
+def _(W, S, *rest):
+    return write_chunk(W, torch.zeros_like(S), *rest)
+
+
+@write_chunk.mistake("sign of the error", "The surprises are taken away instead of being added.")
+def _(W, S, W_start, keys, values, theta, eta, alpha):
+    return write_chunk(W, S, W_start, keys, values, -theta, eta, alpha)
+
+
+@write_chunk.mistake(
+    "first column for the last row",
+    "You take a column of G and H, which follows one surprise through time. The end of the chunk "
+    "is a row.",
+)
+def _(W, S, W_start, keys, values, theta, eta, alpha):
+    H, _, G = chunk_matrices(theta, eta, alpha)
+    return _write(W, S, W_start, keys, values, theta, eta, alpha, G[:, 0], H[:, 0])
+
+
+def stream_inputs(draw):
+    piece = open_chunk(draw)
+    time = draw.size(1, 9)
+    chunk_size = draw.size(1, 4)
+    position = draw.size(0, chunk_size - 1)
+    W, S, W_start = (piece.pop(name) for name in ("W", "S", "W_start"))
+    d_value, d_key = W.shape
+    if position == 0:
+        W_start = W  # a chunk begins here
+    return {
+        "state": (W, S, W_start, position),
+        "queries": draw.unit(time, d_key),
+        "keys": draw.unit(time, d_key),
+        "values": draw.normal(time, d_value),
+        "theta": draw.gate(time),
+        "eta": draw.gate(time),
+        "alpha": draw.gate(time),
+        "chunk_size": chunk_size,
+    }
+
+
+@LAB.task(
+    "06.6",
+    "Streaming",
+    inputs=stream_inputs,
+    returns=("y [time, d_value]", "state (W, S, W_start, position)"),
+    hints=(
+        "How many tokens does the open chunk still take? Work them off, then the next chunk, until "
+        "no token is left.",
+        "Each round: n = min(tokens left, chunk_size − position); read and write those n tokens; "
+        "position moves on by n. When it reaches chunk_size, a new chunk begins.",
+        "A new chunk means position = 0 and W_start = W, the weights just written. Inside a chunk "
+        "W_start stays what it was, also between two calls.",
+    ),
+)
+def stream(state, queries, keys, values, theta, eta, alpha, chunk_size):
+    y, *state = library(*state, queries, keys, values, theta, eta, alpha, chunk_size)
+    return y, tuple(state)
+
+
+def _stream(state, *sequences, chunk_size, enter=None, leave=None):
+    """Chunk by chunk; `enter` and `leave` change the state where something can go wrong."""
+    (W, S, W_start, position), readings, done = state, [], 0
+    while done < len(sequences[0]):
+        n = min(len(sequences[0]) - done, chunk_size - position)
+        queries, *rest = (x[done : done + n] for x in sequences)
+        if enter is not None:
+            W, S, W_start = enter(W, S, W_start)
+        readings.append(_read(W, S, W_start, queries, *rest))
+        W, S = _write(W, S, W_start, *rest)
+        done, position = done + n, position + n
+        if position == chunk_size:
+            position, W_start = 0, (W if leave is None else leave(W, W_start))
+    return torch.cat(readings), (W, S, W_start, position)
+
+
+@stream.mistake(
+    "every call begins a chunk",
+    "Each call begins a new chunk, though one was still open. Then the result depends on how the "
+    "text was cut.",
+)
+def _(state, *sequences_and_size):
+    *sequences, chunk_size = sequences_and_size
+    W, S, _, _ = state
+    return _stream((W, S, W, 0), *sequences, chunk_size=chunk_size)
+
+
+@stream.mistake(
+    "chunk-start weights forgotten",
+    "Where a call enters an open chunk, surprises are measured at W. They belong at W_start, which "
+    "the state carries for that.",
+)
+def _(state, *sequences_and_size):
+    *sequences, chunk_size = sequences_and_size
+    return _stream(state, *sequences, chunk_size=chunk_size, enter=lambda W, S, _: (W, S, W))
+
+
+@stream.mistake(
+    "start weights never renewed",
+    "When a chunk is full, the next one begins with the weights of that moment. Here the old "
+    "W_start stays for ever.",
+)
+def _(state, *sequences_and_size):
+    *sequences, chunk_size = sequences_and_size
+    return _stream(state, *sequences, chunk_size=chunk_size, leave=lambda W, W_start: W_start)
+
+
+@stream.mistake(
+    "momentum not carried",
+    "The momentum begins at zero with every chunk. It lives on from chunk to chunk.",
+)
+def _(state, *sequences_and_size):
+    *sequences, chunk_size = sequences_and_size
+    forget = lambda W, S, W_start: (W, torch.zeros_like(S), W_start)  # noqa: E731
+    return _stream(state, *sequences, chunk_size=chunk_size, enter=forget)
+
+
+@stream.mistake(
+    "position not counted on",
+    "The answers are right; the position that you hand back is not where the open chunk stands.",
+)
+def _(state, *sequences_and_size):
+    y, new = stream(state, *sequences_and_size)
+    return y, (*new[:3], state[3])

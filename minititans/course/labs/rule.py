@@ -1,0 +1,78 @@
+"""The library's rule for a matrix memory, in the shapes of the labs."""
+
+import torch
+from torch import Tensor
+
+from minititans.memory import Gates, MemoryState, sequential
+
+
+def library(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    theta: Tensor,
+    eta: Tensor,
+    alpha: Tensor,
+    W: Tensor,
+    S: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Token by token, as equations (13) to (15) say.
+
+    queries, keys, values: `[batch, time, dim]`; gates: `[batch, time]`; W and S `[d_value, d_key]`,
+    with which every row begins. Returns all readings, and W and S of every row at the end.
+    """
+    state = MemoryState.start([W[None]], len(keys))
+    if S is not None:
+        state = MemoryState(state.weights, [S.expand_as(state.weights[0])], state.weights)
+    q, k, v, *gates = (x[:, None] for x in (queries, keys, values, theta, eta, alpha))
+    y, state = sequential(q, k, v, Gates(*gates), state, chunk_size=1)
+    return y[:, 0], state.weights[0][:, 0], state.momentum[0][:, 0]
+
+
+def one_token(W, S, key, value, theta, eta, alpha) -> tuple[Tensor, Tensor]:
+    """W and S after a single pair; the gates are numbers."""
+    pair = (x[None, None] for x in (key, key, value))
+    gates = (x.reshape(1, 1) for x in (theta, eta, alpha))
+    _, W, S = library(*pair, *gates, W, S)
+    return W[0], S[0]
+
+
+def walk(
+    W: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    theta: Tensor,
+    eta: Tensor,
+    alpha: Tensor,
+    read_first: bool = False,
+    frozen: bool = False,
+    new_momentum: bool = False,
+    decay_after: bool = False,
+    rows_mixed: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same by a plain loop, with a switch for each thing that can go wrong.
+
+    read_first:   read before the write
+    frozen:       every surprise measured at the first weights
+    new_momentum: S begins at zero with every token
+    decay_after:  what was just written is forgotten too
+    rows_mixed:   a row begins with what the row before it has learned
+    """
+    start, readings, ends = W, [], []
+    for row in range(len(keys)):
+        if not rows_mixed:
+            W = start
+        if row == 0 or not rows_mixed:
+            S = torch.zeros_like(start)
+        of_row = []
+        for t in range(keys.shape[1]):
+            key, value = keys[row, t], values[row, t]
+            u = torch.outer((start if frozen else W) @ key - value, key)
+            S = (0 if new_momentum else eta[row, t] * S) - theta[row, t] * u
+            before, kept = W, 1 - alpha[row, t]
+            W = kept * (W + S) if decay_after else kept * W + S
+            of_row.append((before if read_first else W) @ queries[row, t])
+        readings.append(torch.stack(of_row))
+        ends.append((W, S))
+    return torch.stack(readings), *(torch.stack(end) for end in zip(*ends))

@@ -1,0 +1,160 @@
+"""What a lab is made of: tasks, each with its reference, inputs, typical mistakes and hints.
+
+A lab is a file `labNN.py` beside this one. It reads like this:
+
+    LAB = Lab("02", "Surprise is a gradient")
+
+    @LAB.task("02.3", "Surprise, by hand", returns="u [d_value, d_key]", inputs=pair, hints=(…))
+    def surprise(W, key, value):                  # the reference, which answers are held to
+        …
+
+    @surprise.mistake("sign of the gradient", "Your answer points the other way: …")
+    def _(W, key, value):                         # the name a teacher sees, what the student reads
+        return -surprise(W, key, value)           # a task can be called: that is its reference
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CASES = 12  # inputs that one check looks at
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that people give: `answer` behaves as theirs does, `says` helps them."""
+
+    name: str
+    says: str
+    answer: Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One function for the student to write.
+
+    id:        "02.3"
+    title:     a few words, for lists
+    reference: the right answer; `function`, its name, is the name that the student defines
+    inputs:    from a `Draw` to the arguments, in the order of the function's signature
+    returns:   a name and axes for each result, "W [d_value, d_key]"; one result or a tuple
+    hints:     three, each says more than the one before
+    gradients: whether derivatives by the tensors among the arguments are compared too
+    """
+
+    id: str
+    title: str
+    reference: Callable[..., Any]
+    inputs: Callable[["Draw"], dict[str, Any]]
+    returns: tuple[str, ...]
+    hints: tuple[str, str, str]
+    gradients: bool = True
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def __call__(self, *args, **kwargs):
+        return self.reference(*args, **kwargs)
+
+    @property
+    def function(self) -> str:
+        return self.reference.__name__
+
+    @property
+    def lab(self) -> str:
+        return self.id.split(".")[0]
+
+    @property
+    def signature(self) -> str:
+        return f"{self.function}({', '.join(inspect.signature(self.reference).parameters)})"
+
+    @property
+    def names(self) -> list[str]:
+        """What the results are called: "W" of "W [d_value, d_key]"."""
+        return [text.split(" ")[0] for text in self.returns]
+
+    def mistake(self, name: str, says: str) -> Callable:
+        """Add the decorated function to the bank of typical mistakes."""
+
+        def add(answer):
+            self.mistakes.append(Mistake(name, says, answer))
+            return answer
+
+        return add
+
+    def cases(self, seed: int) -> list[dict[str, Any]]:
+        """The arguments that a check with this seed calls the function with."""
+        return [self.inputs(Draw(seed, case)) for case in range(CASES)]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The tasks that belong to one notebook; `number` is the notebook's, "02"."""
+
+    number: str
+    title: str
+    tasks: list[Task] = field(default_factory=list)
+
+    def task(
+        self,
+        id: str,
+        title: str,
+        *,
+        inputs: Callable[["Draw"], dict[str, Any]],
+        returns: str | tuple[str, ...],
+        hints: tuple[str, str, str],
+        gradients: bool = True,
+    ) -> Callable[[Callable], Task]:
+        """Make the decorated function the reference of a task of this lab."""
+
+        def add(reference):
+            names = (returns,) if isinstance(returns, str) else returns
+            task = Task(id, title, reference, inputs, names, hints, gradients)
+            self.tasks.append(task)
+            return task
+
+        return add
+
+
+class Draw:
+    """Sizes, tensors and gates for one case, from a seed; everything is float64.
+
+    Case 0 is a small one to calculate by hand: every size is 3 and numbers have one decimal.
+    Case 1 has size 1 throughout. In every third case half of the gates are exactly 0 or 1. The
+    rest is random, and no two sizes need be equal.
+    """
+
+    def __init__(self, seed: int, case: int):
+        self.case = case
+        self.limits = case % 3 == 2
+        self.gates = 0  # how many were drawn
+        self.rng = torch.Generator().manual_seed(1_000 * seed + case)
+
+    def size(self, low: int = 1, high: int = 4) -> int:
+        if self.case in (0, 1):
+            return max(low, min(high, 3 if self.case == 0 else 1))
+        return int(torch.randint(low, high + 1, (), generator=self.rng))
+
+    def normal(self, *shape: int) -> Tensor:
+        numbers = torch.randn(shape, generator=self.rng, dtype=torch.float64)
+        return numbers.round(decimals=1) if self.case == 0 else numbers
+
+    def unit(self, *shape: int) -> Tensor:
+        """Vectors of length 1 along the last axis."""
+        return F.normalize(self.normal(*shape), dim=-1)
+
+    def gate(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
+        """Numbers between low and high, in some cases many of them exactly low or exactly high.
+
+        Which ones is not left to chance: every place has its turn at both.
+        """
+        share = 0.1 + 0.8 * torch.rand(shape, generator=self.rng, dtype=torch.float64)
+        if self.limits:
+            turn = (torch.arange(share.numel()).reshape(shape) + self.case // 3 + self.gates) % 4
+            share = share.masked_fill(turn == 1, 0.0).masked_fill(turn == 3, 1.0)
+        self.gates += 1
+        values = low + (high - low) * share
+        return values.round(decimals=1) if self.case == 0 else values

@@ -1,0 +1,224 @@
+# %% [markdown]
+# # Lab 03: surprise that lingers
+#
+# Something surprising happens, and for a while you remember everything around it, also what is
+# not surprising in itself. The memory of lab 02 cannot do that: it writes a token by the surprise
+# of that token alone. Here you give it momentum. It goes with the notebook *Surprise that
+# lingers*. Five tasks, about an hour.
+#
+# `check`, `hint("03.1")`, `example("03.1")` and `progress()` work as before.
+
+# %%
+import torch
+import torch.nn.functional as F
+
+from minititans.course import check, example, hint, progress
+from minititans.course.labs.pictures import lines
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+# ## 03.1 Past and momentary surprise
+#
+# The memory keeps a second matrix $S$, of the same shape as its weights. It holds what is left of
+# past surprises, and the momentary surprise $u_t$ is added to it, with a minus, because $S$ will be
+# added to the weights. This is equation (10):
+#
+# $$S_t = \eta_t\, S_{t-1} - \theta_t\, u_t$$
+#
+# `eta` says how much of the past lives on, `theta` how much of the present comes in.
+
+
+# %%
+def lingering_surprise(S, u, theta, eta):
+    """Return the surprise with momentum, past and momentary together.
+
+    S, u: [d_value, d_key]; theta, eta: []. Returns [d_value, d_key].
+    """
+    ### BEGIN SOLUTION
+    return eta * S - theta * u
+    ### END SOLUTION
+
+
+# %%
+check("03.1", lingering_surprise)
+
+# %% [markdown]
+# ## 03.2 A write with momentum
+#
+# Now the whole write for one pair: surprise, momentum, weights, in this order. The surprise is the
+# one of lab 02, measured at the weights as they come in. Equation (9):
+#
+# $$W_t = W_{t-1} + S_t, \qquad S_t \text{ as above with } u_t = (W_{t-1} k_t - v_t)\, k_t^\top$$
+
+
+# %%
+def momentum_write(W, S, key, value, theta, eta):
+    """Return the weights and the momentum after one pair: W, S.
+
+    W, S: [d_value, d_key]; key: [d_key]; value: [d_value]; theta, eta: [].
+    Returns two tensors [d_value, d_key], the weights first.
+    """
+    ### BEGIN SOLUTION
+    u = torch.outer(W @ key - value, key)
+    S = lingering_surprise(S, u, theta, eta)
+    return W + S, S
+    ### END SOLUTION
+
+
+# %%
+check("03.2", momentum_write)
+
+# %% [markdown]
+# One pair is written once; then the memory sees nothing but a pair it knows already. How does its
+# answer to the first pair go on?
+
+
+# %%
+def follow(eta, tokens=12):
+    W, S = torch.zeros(8, 8), torch.zeros(8, 8)
+    event, filler = torch.eye(8)[0], torch.eye(8)[1]
+    answers = []
+    for t in range(tokens):
+        key, value = (event, event) if t == 2 else (filler, W @ filler)
+        W, S = momentum_write(W, S, key, value, torch.tensor(0.3), torch.tensor(eta))
+        answers.append(W[0, 0])
+    return torch.stack(answers)
+
+
+answers = {f"eta = {eta}": follow(eta) for eta in (0.0, 0.5, 0.8)}
+lines(answers, "token", "share of the event that is stored", mark=(2, "the event"))
+
+# %% [markdown]
+# With momentum an event goes on being written after it has passed. With a large `eta` more than
+# all of it: it overshoots. Task 03.4 says when.
+#
+# ## 03.3 Momentum over time
+#
+# Forget matrices for a moment: a momentum is a number that fades and receives shocks. Given all
+# shocks and all gates of a batch of sequences, return it at every token. The gate may differ from
+# token to token: $\eta_t = 0$ lets go of the past, as at a change of context.
+#
+# $$S_t = \eta_t\, S_{t-1} + \text{shock}_t, \qquad S \text{ begins at } 0$$
+
+
+# %%
+def momentum_over_time(shocks, eta):
+    """Return the momentum after each token.
+
+    shocks, eta: [batch, time]. Returns [batch, time].
+    """
+    ### BEGIN SOLUTION
+    S, steps = torch.zeros_like(shocks[:, 0]), []  # [batch]: all rows at once, each on its own
+    for t in range(shocks.shape[1]):
+        S = eta[:, t] * S + shocks[:, t]
+        steps.append(S)
+    return torch.stack(steps, dim=1)
+    ### END SOLUTION
+
+
+# %%
+check("03.3", momentum_over_time)
+
+# %%
+shocks = torch.zeros(3, 40)
+shocks[:, [5, 12]] = 1.0
+eta = torch.full((3, 40), 0.9)
+eta[1] = 0.6
+eta[2, 20] = 0.0  # a change of context
+names = ["eta = 0.9", "eta = 0.6", "eta = 0.9, and 0 at token 20"]
+lines(dict(zip(names, momentum_over_time(shocks, eta))), "token", "momentum")
+
+# %% [markdown]
+# ## 03.4 What one surprise writes in all
+#
+# A single surprise of size 1, with a constant `eta` and `theta`. At its own token `theta` of it is
+# written to the weights. At the next token what is left of it in the momentum is written again,
+# and so on. How much has been written after `tokens` tokens, the first included? Derive it. It has
+# to be right for `eta = 1` too, and differentiable there.
+
+
+# %%
+def effect_of_one_surprise(theta, eta, tokens):
+    """Return how much of one surprise is in the weights after so many tokens.
+
+    theta, eta: []; tokens: a whole number, at least 1. Returns [].
+    """
+    ### BEGIN SOLUTION
+    # theta + theta·eta + theta·eta² + … with `tokens` terms. The closed form of this geometric
+    # series divides by 1 − eta; the sum itself does not.
+    powers = eta ** torch.arange(tokens, dtype=eta.dtype)
+    return theta * powers.sum()
+    ### END SOLUTION
+
+
+# %%
+check("03.4", effect_of_one_surprise)
+
+# %% [markdown]
+# For ever, this is $\theta/(1-\eta)$: the step that a memory with momentum really takes. If that
+# is more than the exact step of lab 02, it overshoots.
+
+# %%
+tokens = range(1, 31)
+grown = {
+    f"eta = {eta}": torch.stack(
+        [effect_of_one_surprise(torch.tensor(0.1), torch.tensor(eta), n) for n in tokens]
+    )
+    for eta in (0.0, 0.5, 0.9, 0.95)
+}
+lines(grown, "tokens", "written in all, theta = 0.1", x=tokens)
+
+# %% [markdown]
+# ## 03.5 A memory with momentum
+#
+# The sequence of lab 02 again, with your new write. Each row of the batch begins with the weights
+# `W` and a momentum of zeros; every token is written, then read with its query.
+
+
+# %%
+def momentum_memory(W, queries, keys, values, theta, eta):
+    """Return what the memory answers at each token, after that token was written.
+
+    W: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
+    values: [batch, time, d_value]; theta, eta: [batch, time]. Returns [batch, time, d_value].
+    """
+    ### BEGIN SOLUTION
+    rows = []
+    for row in range(len(keys)):
+        W_row, S_row, readings = W, torch.zeros_like(W), []
+        for t in range(keys.shape[1]):
+            pair, gates = (keys[row, t], values[row, t]), (theta[row, t], eta[row, t])
+            W_row, S_row = momentum_write(W_row, S_row, *pair, *gates)
+            readings.append(W_row @ queries[row, t])
+        rows.append(torch.stack(readings))
+    return torch.stack(rows)
+    ### END SOLUTION
+
+
+# %%
+check("03.5", momentum_memory)
+
+# %% [markdown]
+# Sixteen pairs, again and again. Which memory has learned them after a few rounds? With little
+# `theta`, momentum helps; the error is measured right after each write.
+
+# %%
+keys = F.normalize(torch.randn(16, 16), dim=-1).repeat(12, 1)[None]
+values = torch.randn(16, 16).repeat(12, 1)[None]
+theta = torch.full(keys.shape[:2], 0.1)
+errors = {}
+for eta in (0.0, 0.5, 0.8):
+    y = momentum_memory(torch.zeros(16, 16), keys, keys, values, theta, torch.full_like(theta, eta))
+    errors[f"eta = {eta}"] = (y - values).norm(dim=-1)[0].view(12, 16).mean(1)
+lines(errors, "round", "mean error")
+print(
+    "eta = 0.8 learns faster than eta = 0:", bool(errors["eta = 0.8"][5] < errors["eta = 0.0"][5])
+)
+
+# %% [markdown]
+# **What you have:** equations (9) and (10), gradient descent with momentum along the text. Nothing
+# is forgotten yet. That is lab 04.
+
+# %%
+progress()
