@@ -1,93 +1,170 @@
 # %% [markdown]
 # # Start here
 #
-# **The question:** what does it mean that a model *learns while it reads*?
+# **Question:** what does it mean that a memory *learns while it reads*?
 #
-# **You will see** a memory that has never met your sequence learn it in front of you, and be
-# surprised when the sequence changes. Nothing is trained beforehand.
+# **You will build:** a memory in three lines of code. It has never seen your sentence, reads it
+# once, and knows it when it comes again.
 #
-# **Time:** about ten seconds on a laptop. **You need:** nothing but this notebook.
+# **Time:** about 10 s on 2 cores.
+#
+# **You need:** a little Python, and an idea of what a vector and a matrix are. No GPU.
 
 # %%
-import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
 
-from minititans.memory import Gates, MemoryState, chunked
-
-_ = torch.manual_seed(0)
+from minititans.course import claim
+from minititans.viz.reading import direction, draw_reading, pairs, read_text, reading_explorer
 
 # %% [markdown]
-# ## A melody, again and again
+# ## A sentence that nobody trained on
 #
-# Think of a melody of eight notes. Each note is a pair: a *key*, where we are in the melody, and a
-# *value*, what sounds there. Here both are random vectors of 16 numbers; the keys have length 1.
+# A language model is trained once, on a great many texts. After that its weights are fixed, and a
+# new text is something it can look at but not learn. Here is the opposite: a memory that begins
+# with *nothing* and is given one sentence.
 #
-# The melody is played ten times, then another melody takes its place, on the same keys.
+# Its task is to guess the next letter from the three letters before it.
 
 # %%
-notes, times, dim = 8, 10, 16
-keys = F.normalize(torch.randn(notes, dim), dim=-1)
-melody = F.normalize(torch.randn(notes, dim), dim=-1)
-another = F.normalize(torch.randn(notes, dim), dim=-1)
-
-k = keys.repeat(2 * times, 1)[None, None]  # [batch, heads, time, dim]
-v = torch.cat([melody.repeat(times, 1), another.repeat(times, 1)])[None, None]
-k.shape
+text = "to be or not to be, that is the question"
+for i in range(3, 8):
+    print(f"after {text[i - 3 : i]!r} comes {text[i]!r}")
 
 # %% [markdown]
-# ## A memory that knows nothing
-#
-# The memory is a small neural network, and what it remembers is in its weights. We begin with
-# small random ones. For each note it is asked: *given this key, which value?* Its answer is wrong
-# at first, and **how the weights would have to change to make it right is its surprise**: the
-# gradient of the squared error.
-#
-# Three numbers say what it does with a surprise. `theta` is how much of it is written, `eta` how
-# long it lingers, `alpha` how fast everything fades.
+# A memory works with vectors. Every stretch of three letters gets a random direction of its own,
+# its **key**, and every letter gets one too, its **value**. They have length 1, and two different
+# ones are nearly at right angles, because there is a lot of room in 128 dimensions.
 
 # %%
-weights = [torch.randn(1, dim, dim) / dim**0.5 for _ in range(2)]  # two layers
-start = MemoryState.start(weights, batch=1)
-gates = Gates.constant(theta=0.3, eta=0.3, alpha=0.001, shape=k.shape[:3])
+a, b = direction("after to "), direction("after be ")
+print("a · a =", round(float(a @ a), 1))
+print("a · b =", abs(round(float(a @ b), 1)))
 
-y, state, trace = chunked(k, k, v, gates, start, chunk_size=1, trace=True)
-surprise = trace.surprise[0, 0]
+# %%
+keys, values = pairs(text, look_back=3)
+keys.shape, values.shape  # [letters, dim]
 
 # %% [markdown]
-# That one call *read* 160 notes and *learned* from each. Here is how surprised it was:
+# ## Three lines that learn
+#
+# The memory is a matrix `M`, and what it knows is in its weights. For every letter it is asked
+# first (`M @ key`), then shown the truth, and then it corrects itself. The length of its `error`
+# is how **surprised** it was.
 
 # %%
-plt.figure(figsize=(9, 3.5))
-plt.plot(surprise, color="#0072B2")
-plt.axvline(notes * times, color="#D55E00", linestyle="--", label="the melody changes")
-plt.xlabel("note")
-plt.ylabel("surprise (norm of the gradient)")
-plt.ylim(bottom=0)
-plt.legend()
-plt.tight_layout()
-plt.show()
-
-# %%
-rounds = surprise.view(2 * times, notes).mean(1)
-first, last, change = rounds[0], rounds[times - 1], rounds[times]
-print("less surprised by the tenth time than by the first:", bool(last < 0.5 * first))
-print("surprised again when the melody changes:", bool(change > 2 * last))
-print("and calm again in the end:", bool(rounds[-1] < 0.5 * change))
+M = torch.zeros(128, 128)  # it knows nothing
+surprise = []
+for key, value in zip(keys.repeat(3, 1), values.repeat(3, 1)):  # three readings
+    error = value - M @ key  # ask, and compare
+    M = M + torch.outer(error, key)  # write down what was missing
+    surprise.append(float(error.norm()))
 
 # %% [markdown]
-# Surprise falls while the melody repeats, jumps when it changes, and falls again. No optimiser ran,
-# no training set was seen: the memory's own rule did it, one note at a time, while reading.
+# That is all. There is no optimiser, no training set and no second program that trains this one:
+# *reading is learning*. `read_text` is the same loop, and remembers what was guessed. Each line
+# below is one reading.
+
+# %%
+reading = read_text(text, look_back=3, theta=1.0, times=3)
+draw_reading(reading, length=len(text))
+
+# %% [markdown]
+# Look at the first line. Already there the second "to be" is partly expected, because the first
+# one was a moment ago. In the second line nearly everything is. What stays orange can not be known
+# from three letters: after "`be`" comes a blank the first time and a comma the second.
+
+# %%
+read_again = [read_text(text, seed=seed).right().view(3, 40) for seed in range(5)]
+claim(
+    "a sentence seen once is known: on the second reading over 70 % of the letters are expected, "
+    "on the first under 20 %",
+    all(right[0].sum() < 8 and right[1].sum() > 28 for right in read_again),
+)
+claim(
+    "the loop of three lines is what the picture shows",
+    torch.allclose(torch.tensor(surprise), reading.surprise, atol=1e-5),
+)
+
+# %% [markdown]
+# ## The same thing with the library
 #
-# ## What to take away
+# Your three lines are the simplest case of the memory in
+# [Titans](https://arxiv.org/abs/2501.00663). The full rule has three gates: `theta`, how much of a
+# surprise is written; `eta`, how long a surprise lingers; `alpha`, how fast the memory fades. With
+# `theta = 1` and the others zero, [`sequential`](../minititans/memory/sequential.py) does what you
+# did.
+
+# %%
+from minititans.memory import Gates, MemoryState, sequential
+
+k = keys.repeat(3, 1)[None, None]  # [batch, heads, time, dim]
+v = values.repeat(3, 1)[None, None]
+gates = Gates.constant(theta=1.0, eta=0.0, alpha=0.0, shape=k.shape[:3])
+start = MemoryState.start([torch.zeros(1, 128, 128)], batch=1)
+y, state, trace = sequential(k, k, v, gates, start, chunk_size=1, trace=True)
+
+claim(
+    "the library's memory feels the same surprise as the three lines",
+    torch.allclose(trace.surprise.flatten(), torch.tensor(surprise), atol=1e-4),
+    "equation (8)",
+)
+
+# %% [markdown]
+# Its surprise is the norm of a *gradient*. That a gradient and your `error` are the same thing is
+# what notebook 02 is about.
+#
+# ## Your turn
+#
+# Type your own sentence. Press play to watch the memory read. With fewer letters to look back it
+# mixes things up; with a smaller `theta` it needs more readings; above 1 it overshoots.
+
+# %%
+reading_explorer()
+
+# %% [markdown]
+# ## The map
+#
+# - **01** [A matrix that remembers](01_matrix_memory.ipynb):
+#   how much fits into a matrix, and what happens when it is full?
+# - **02** [Surprise is a gradient](02_surprise.ipynb):
+#   why is the right correction a gradient, and why is it called surprise?
+# - **03** [Surprise that lingers](03_momentum.ipynb):
+#   what follows a surprise matters too. Momentum.
+# - **04** [Learning to forget](04_forgetting.ipynb):
+#   a memory that only adds overflows. Forgetting.
+# - **05** [A deeper memory](05_depth.ipynb):
+#   when is a matrix not enough?
+# - **06** [Training in parallel](06_chunks.ipynb):
+#   how does a loop over tokens become a few matrix products?
+#
+# Each opens with its question and ends with an exercise. Lines with a ✓ are *claims*: the notebook
+# checks them when it runs, and stops if one is false. All of them are listed in
+# [claims.md](../docs/claims.md).
+#
+# ## Is my machine ready?
+
+# %%
+from minititans.doctor import examine
+
+missing = [finding for finding in examine() if finding.required and not finding.present]
+for finding in missing:
+    print(f"{finding.name}: {finding.detail}. {finding.advice}")
+print("Something is missing." if missing else "Yes: everything the course needs is here.")
+
+# %% [markdown]
+# **What to take away**
 #
 # - The memory's *weights are its state*. They change with every token it reads.
-# - Surprise is a gradient: big for what the memory got wrong, small for what it knows.
-# - Asking it is a plain forward pass, so what it learned can be had at any time.
+# - Surprise is the distance between what the memory expected and what came. What surprises is
+#   written; what is known changes nothing.
+# - Asking it is a plain multiplication, so what it learned can be had at any time.
 #
-# The paper says this in section 3.1 of [Titans: Learning to Memorize at Test
-# Time](https://arxiv.org/abs/2501.00663). In this library the rule stands in
-# `minititans/memory/sequential.py`, line by line as in the paper, and in
-# `minititans/memory/chunked.py`, fast.
+# **Exercise:** the first one, [a matrix memory](../exercises/01_matrix_memory.ipynb), comes after
+# notebook 01.
 #
-# **Is my machine ready?** Run `minititans doctor` in a terminal.
+# **In the paper:** sections 1 and 3.1 of [Titans: Learning to Memorize at Test
+# Time](https://arxiv.org/abs/2501.00663). In the library: the rule to the letter is
+# [`sequential`](../minititans/memory/sequential.py), and the same rule fast is
+# [`chunked`](../minititans/memory/chunked.py).
+#
+# **Next:** [A matrix that remembers](01_matrix_memory.ipynb)

@@ -43,7 +43,7 @@ def test_a_stored_notebook_is_in_step_and_was_run(source):
 
 def test_every_notebook_has_a_source():
     stored = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
-    assert stored == {path.stem for path in sources(ROOT)}
+    assert stored == {path.stem for path in COURSE}
     assert stored, "there are no notebooks"
 
 

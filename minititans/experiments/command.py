@@ -25,6 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needle.add_argument("--quiet", action="store_true", help="no progress bars")
     needle.set_defaults(experiment=run_needle)
 
+    about = "memories of depth 1 to 4 against the length of a sequence and the size of a key"
+    depth = experiments.add_parser("depth", help=about, description=about)
+    depth.add_argument("--out", type=Path, default=Path("results/depth"),
+                       help="the folder for results (default: results/depth)")  # fmt: skip
+    depth.add_argument("--quiet", action="store_true", help="no progress bar")
+    depth.set_defaults(experiment=run_depth)
+
 
 def run_needle(arguments: argparse.Namespace) -> int:
     from minititans.experiments import needle, results
@@ -49,6 +56,22 @@ def run_needle(arguments: argparse.Namespace) -> int:
     needle_figure(found, config).savefig(folder / "needle.png")
     print(text)
     print(f"\nIn {folder}: every result as JSON, table.md and needle.png")
+    return 0
+
+
+def run_depth(arguments: argparse.Namespace) -> int:
+    from minititans.experiments import depth_grid
+
+    folder = arguments.out
+    try:
+        found = depth_grid.run(folder=folder, progress=not arguments.quiet)
+    except ValueError as error:
+        print(f"minititans experiment depth: {error}", file=sys.stderr)
+        return 2
+    text = depth_grid.table(found)
+    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    print(text)
+    print(f"\nIn {folder}: every result as JSON, and table.md")
     return 0
 
 

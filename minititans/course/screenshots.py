@@ -1,0 +1,70 @@
+"""The README's pictures of the course, taken in JupyterLab: `make screenshots`.
+
+Each shows a widget after its notebook was run, as a student sees it.
+"""
+
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from minititans.course.browser import Lab, browser, jupyterlab, missing, open_notebook, run_all
+
+FOLDER = Path("docs/images")
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A picture: of which notebook's widget, and how many steps its first slider is moved."""
+
+    name: str
+    notebook: str
+    steps: int = 0
+
+
+SHOTS = (
+    Shot("reading", "00_start_here"),
+    Shot("recall", "01_matrix_memory", steps=64),
+    Shot("stepper", "02_surprise", steps=14),
+)
+
+
+def take(shot: Shot, lab: Lab, chromium, folder: Path) -> Path:
+    """Run the notebook, move the slider, and photograph the page around the widget."""
+    page = chromium.new_page(viewport={"width": 1100, "height": 900}, device_scale_factor=1.5)
+    open_notebook(page, lab, f"notebooks/{shot.notebook}.ipynb")
+    run_all(page)
+    explorer = page.locator(".minititans-explorer").first
+    explorer.wait_for()
+    slider = explorer.locator(".noUi-handle").first
+    slider.focus()
+    for _ in range(abs(shot.steps)):
+        page.keyboard.press("ArrowRight" if shot.steps > 0 else "ArrowLeft")
+    page.evaluate("document.activeElement.blur()")
+    # From a little above the widget, so that the words before it are in the picture too.
+    explorer.evaluate("widget => widget.closest('.jp-Cell').scrollIntoView({block: 'end'})")
+    page.wait_for_timeout(2000)  # until the last move is drawn
+    path = folder / f"{shot.name}.png"
+    page.screenshot(path=path)
+    page.close()
+    return path
+
+
+def main() -> int:
+    if problem := missing():
+        print(f"No screenshots: {problem}")
+        return 1
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        served, settings = Path(temporary, "course"), Path(temporary, "settings")
+        shutil.copytree("notebooks", served / "notebooks")
+        settings.mkdir()
+        with jupyterlab(served, settings) as lab, browser() as chromium:
+            for shot in SHOTS:
+                print(take(shot, lab, chromium, FOLDER))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Depth against the length of a sequence and the dimension of a key: too long for a notebook.
+
+`minititans experiment depth` meta-trains memories of depth 1 to 4 for each setting of `GRID` and
+keeps each in a file of its own, so that a run which was stopped goes on where it was.
+"""
+
+import json
+import platform
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm.auto import tqdm
+
+from minititans.experiments.depth import (
+    DepthConfig,
+    best_matrix_error,
+    learning_curve,
+    meta_train,
+)
+from minititans.memory.files import write_whole
+from minititans.tasks.maps import BENT, FOLDED, STRAIGHT, Maps
+
+DEPTHS = (1, 2, 3, 4)
+LENGTHS = (32, 64, 128, 256, 512)
+SLOPES = {"straight": STRAIGHT, "bent": BENT, "folded": FOLDED}
+GRID = (
+    *(DepthConfig(pairs=pairs, steps=300) for pairs in LENGTHS),
+    *(DepthConfig(maps=Maps(dim, 2 * dim), width=4 * dim, steps=300) for dim in (8, 16)),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One depth in one setting.
+
+    errors:  of the predictions, by the map's name, one number a seed: the mean over a sequence
+    matrix:  what no matrix can go below, as `errors`
+    seconds: of the processor, for meta-training, all seeds together
+    """
+
+    dim: int
+    pairs: int
+    depth: int
+    errors: dict[str, list[float]]
+    matrix: dict[str, list[float]]
+    seconds: float
+
+
+def run(
+    grid: Iterable[DepthConfig] | None = None,
+    depths: Iterable[int] | None = None,
+    folder: str | Path | None = None,
+    progress: bool = True,
+) -> list[Result]:
+    """Every depth in every setting; what `folder` already has is not done again.
+
+    grid, depths: `GRID` and `DEPTHS` if None.
+    """
+    jobs = [(config, depth) for config in grid or GRID for depth in depths or DEPTHS]
+    results = []
+    for config, depth in (bar := tqdm(jobs, "depth", disable=not progress)):
+        bar.set_postfix(dim=config.maps.dim, pairs=config.pairs, depth=depth)
+        file = None if folder is None else Path(folder) / file_name(config, depth)
+        if file is not None and file.exists():
+            results.append(load(file, config))
+            continue
+        results.append(run_one(config, depth))
+        if file is not None:
+            save(file, results[-1], config)
+    return results
+
+
+def run_one(config: DepthConfig, depth: int) -> Result:
+    """Meta-train one depth and read new maps of each kind with it."""
+    began = time.process_time()
+    learner = meta_train(config, depth)
+    seconds = time.process_time() - began
+    errors, matrix = {}, {}
+    for name, slope in SLOPES.items():
+        curve = learning_curve(learner, slope, config.pairs)  # [seeds, pairs]
+        errors[name] = [round(error, 4) for error in curve.mean(1).tolist()]
+        matrix[name] = [round(error, 4) for error in best_matrix_error(config, slope).tolist()]
+    return Result(config.maps.dim, config.pairs, depth, errors, matrix, round(seconds, 1))
+
+
+def file_name(config: DepthConfig, depth: int) -> str:
+    return f"dim{config.maps.dim}-pairs{config.pairs}-depth{depth}.json"
+
+
+def save(file: Path, result: Result, config: DepthConfig) -> None:
+    """The result with all that it depends on, written whole or not at all."""
+    versions = {name: metadata.version(name) for name in ("minititans", "torch", "numpy")}
+    versions["python"] = platform.python_version()
+    about = {"config": as_json(config), "versions": versions, "threads": torch.get_num_threads()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with write_whole(file) as temporary:
+        temporary.write_text(json.dumps(asdict(result) | about, indent=1) + "\n", encoding="utf-8")
+
+
+def load(file: str | Path, config: DepthConfig | None = None) -> Result:
+    """A result that `save` wrote; one of another configuration than `config` is refused."""
+    stored = json.loads(Path(file).read_text(encoding="utf-8"))
+    if config is not None and stored["config"] != as_json(config):
+        raise ValueError(
+            f"folder: {file} is a result of another configuration; "
+            "give another folder, or remove the results in this one"
+        )
+    names = ("dim", "pairs", "depth", "errors", "matrix", "seconds")
+    return Result(**{name: stored[name] for name in names})
+
+
+def load_all(folder: str | Path) -> list[Result]:
+    """Every result in a folder, by dimension, length and depth."""
+    results = [load(file) for file in Path(folder).glob("dim*-pairs*-depth*.json")]
+    return sorted(results, key=lambda r: (r.dim, r.pairs, r.depth))
+
+
+def as_json(config: DepthConfig) -> dict[str, Any]:
+    return json.loads(json.dumps(asdict(config)))
+
+
+def table(results: list[Result]) -> str:
+    """The mean over the seeds of each error, a row for each setting and depth, as Markdown.
+
+    >>> print(table([Result(4, 128, 2, {"bent": [0.1, 0.3]}, {"bent": [0.2, 0.2]}, 1.0)]))
+    | dim | pairs | depth | bent | seconds |
+    | --- | --- | --- | --- | --- |
+    | 4 | 128 | 2 | 0.200 | 1 |
+    """
+    names = list(results[0].errors) if results else []
+    rows = [["dim", "pairs", "depth", *names, "seconds"], ["---"] * (4 + len(names))]
+    for r in results:
+        means = [f"{sum(errors) / len(errors):.3f}" for errors in r.errors.values()]
+        rows.append([r.dim, r.pairs, r.depth, *means, f"{r.seconds:.0f}"])
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)

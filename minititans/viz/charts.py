@@ -1,0 +1,225 @@
+"""Charts, heat maps and bars on a drawing: the parts that widgets and figures are made of.
+
+Every function puts one part into a `Box` of a `Drawing`. A chart refuses numbers that are not
+finite, because a line that silently ends is how a picture lies.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minititans.viz.drawing import INK, PALE, Drawing, Line, Pixels, Rect, Text
+from minititans.viz.style import BLUE, RED
+
+SMALL, NORMAL = 13, 15  # font sizes in pixels
+GREY = "#666666"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A place on a drawing, in pixels: for a chart the frame without its labels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart. x and y: sequences of one length (lists, arrays or tensors)."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str = ""
+    colour: str = BLUE
+    dash: str = ""
+    width: float = 2.5
+    dots: float = 0.0  # radius; with width=0 only dots are drawn
+
+
+def chart(
+    drawing: Drawing,
+    box: Box,
+    series: Sequence[Series],
+    *,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    xlim: tuple[float, float] | None = None,
+    ylim: tuple[float, float] | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    marks: Sequence[tuple[float, str, str]] = (),
+    legend: bool = True,
+) -> None:
+    """Lines in a frame with ticks and labels; the legend stands above the frame, under the title.
+
+    marks: vertical lines as (x, words, colour). What lies outside the limits is cut off.
+    """
+    xs = [_finite(f"x of {each.label!r}", each.x) for each in series]
+    ys = [_finite(f"y of {each.label!r}", each.y) for each in series]
+    across = _Axis(xlim or _limits(xs), box.x, box.x + box.width, log_x)
+    up = _Axis(ylim or _limits(ys, zero=not log_y), box.y + box.height, box.y, log_y)
+    for tick, words in up.ticks(count=6):
+        drawing.add(Line(((box.x, tick), (box.x + box.width, tick)), PALE, 1))
+        drawing.add(Text(box.x - 6, tick + 4, words, SMALL, "end"))
+    for tick, words in across.ticks(count=8):
+        drawing.add(Line(((tick, box.y + box.height), (tick, box.y + box.height + 5)), INK, 1))
+        drawing.add(Text(tick, box.y + box.height + 19, words, SMALL, "middle"))
+    drawing.add(
+        Line(((box.x, box.y + box.height), (box.x + box.width, box.y + box.height)), INK, 1)
+    )
+    for x, words, colour in marks:
+        place = across(x)
+        drawing.add(Line(((place, box.y), (place, box.y + box.height)), colour, 1.5, "5 4"))
+        near_the_end = place > box.x + 0.7 * box.width
+        side = (place - 5, "end") if near_the_end else (place + 5, "start")
+        drawing.add(Text(side[0], box.y + 13, words, SMALL, side[1], colour))
+    frame = (box.x - 2, box.y - 2, box.width + 4, box.height + 4)
+    for each, x, y in zip(series, xs, ys):
+        points = tuple((across(a), up(b)) for a, b in zip(x, y))
+        if each.width:
+            drawing.add(Line(points, each.colour, each.width, each.dash, clip=frame))
+        if each.dots:
+            inside = tuple(point for point in points if _within(point, frame))
+            drawing.add(Line(inside, each.colour, 0, dots=each.dots))
+    if legend:
+        _legend(drawing, box, series)
+    above = 36 if legend and any(each.label for each in series) else 14
+    drawing.add(Text(box.x, box.y - above, title, NORMAL, bold=True))
+    middle, left = box.x + box.width / 2, box.x - 48
+    drawing.add(Text(middle, box.y + box.height + 40, xlabel, NORMAL, "middle"))
+    drawing.add(Text(left, box.y + box.height / 2, ylabel, NORMAL, "middle", upwards=True))
+
+
+def heatmap(
+    drawing: Drawing, box: Box, matrix, *, title: str = "", limit: float | None = None
+) -> None:
+    """A matrix as colours: blue below zero, white at zero, red above, full at ±limit.
+
+    matrix: `[rows, columns]`; limit: the largest absolute value if None.
+    """
+    values = np.asarray(matrix, dtype=float)
+    _finite(title or "matrix", values.ravel())
+    drawing.add(Pixels(box.x, box.y, box.width, box.height, levels(values, limit)))
+    drawing.add(Rect(box.x, box.y, box.width, box.height, stroke=GREY))
+    drawing.add(Text(box.x, box.y - 8, title, NORMAL, bold=True))
+
+
+def bars(
+    drawing: Drawing,
+    box: Box,
+    values,
+    *,
+    title: str = "",
+    limit: float | None = None,
+    colour: str | None = None,
+) -> None:
+    """A vector as bars up and down from a line through the middle; the whole box is ±limit."""
+    values = _finite(title or "values", values)
+    limit = limit or max(1e-12, float(np.abs(values).max()))
+    middle, slot = box.y + box.height / 2, box.width / len(values)
+    for place, value in enumerate(values):
+        height = min(1.0, abs(value) / limit) * box.height / 2
+        top = middle - height if value > 0 else middle
+        fill = colour or (RED if value > 0 else BLUE)
+        drawing.add(Rect(box.x + (place + 0.1) * slot, top, 0.8 * slot, height, fill))
+    drawing.add(Line(((box.x, middle), (box.x + box.width, middle)), GREY, 1))
+    drawing.add(Rect(box.x, box.y, box.width, box.height, stroke=PALE))
+    drawing.add(Text(box.x, box.y - 8, title, NORMAL, bold=True))
+
+
+def levels(values: np.ndarray, limit: float | None = None) -> np.ndarray:
+    """Numbers to places in the palette: 0 for −limit and below, 127 for zero, 254 for +limit.
+
+    >>> levels(np.array([-9.0, 0.0, 0.5, 1.0]), limit=1.0).tolist()
+    [0, 127, 190, 254]
+    """
+    limit = limit or max(1e-12, float(np.abs(values).max()))
+    return np.rint(127 + 127 * np.clip(values / limit, -1, 1)).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """From numbers to pixels."""
+
+    limits: tuple[float, float]
+    first: float  # the pixel of the lower limit
+    last: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high = map(self._scale, self.limits)
+        share = (self._scale(value) - low) / (high - low)
+        far = 100.0  # frames away: what lies beyond is not shown, and must not overflow
+        return self.first + min(far, max(-far, share)) * (self.last - self.first)
+
+    def _scale(self, value: float) -> float:
+        return math.log10(max(value, 1e-300)) if self.log else value
+
+    def ticks(self, count: int) -> list[tuple[float, str]]:
+        """Pixel and words of each tick: round numbers, powers of two or of ten."""
+        low, high = self.limits
+        if self.log:
+            values = [value for value in _powers(low, high, count) if low <= value <= high]
+        else:
+            step = _round_step((high - low) / count)
+            first = math.ceil(low / step - 1e-9)
+            values = [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+        return [(self(value), _words(value)) for value in values]
+
+
+def _powers(low: float, high: float, count: int) -> list[float]:
+    """Powers of two where there are few of them, else of ten, else of a power of ten."""
+    if high / low <= 2**count:
+        return [2.0**i for i in range(math.floor(math.log2(low)), math.ceil(math.log2(high)) + 1)]
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    return [10.0**i for i in range(first, last + 1, max(1, (last - first) // count))]
+
+
+def _round_step(step: float) -> float:
+    """The next 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
+
+
+def _words(value: float) -> str:
+    if value == 0 or abs(value) < 1e-12:
+        return "0"
+    if 1e-3 <= abs(value) < 1e5:
+        return f"{value:,.6g}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def _limits(parts: list[np.ndarray], zero: bool = False) -> tuple[float, float]:
+    """From the smallest to the largest number, with zero in it if wanted; never empty."""
+    values = np.concatenate(parts) if parts else np.zeros(1)
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    if zero:
+        low, high = min(0.0, low), max(0.0, high) * 1.05
+    return (low, high) if high > low else (low, low + max(1.0, abs(low)))
+
+
+def _legend(drawing: Drawing, box: Box, series: Sequence[Series]) -> None:
+    x, y = box.x, box.y - 16
+    for each in series:
+        if each.label:
+            points = ((x, y), (x + 22, y)) if each.width else ((x + 11, y),)
+            drawing.add(Line(points, each.colour, each.width, each.dash, each.dots))
+            drawing.add(Text(x + 28, y + 5, each.label, SMALL))
+            x += 28 + 7.6 * len(each.label) + 18
+
+
+def _within(point: tuple[float, float], frame: tuple[float, float, float, float]) -> bool:
+    x, y, width, height = frame
+    return x <= point[0] <= x + width and y <= point[1] <= y + height
+
+
+def _finite(name: str, values) -> np.ndarray:
+    array = np.asarray(values, dtype=float).reshape(-1)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
+    return array

@@ -1,0 +1,177 @@
+"""Pictures of a memory that forgets: functions of what `experiments/forgetting.py` measured, and
+the capacity and drift explorer."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from minititans.experiments.forgetting import Drift, LearnedAlpha, MemoryLife, live
+from minititans.viz.charts import GREY, Box, Series, chart
+from minititans.viz.drawing import Drawing
+from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
+from minititans.viz.single import single_chart
+from minititans.viz.style import BLUE, COLOURS, GREEN, ORANGE, RED
+
+# A memory that keeps everything is red, one that forgets is blue, in every figure.
+KEEPS, FORGETS = RED, BLUE
+SILENCE = "silence"  # answering nothing has the error 1
+
+
+def silence(low: float, high: float) -> Series:
+    """The line at 1: what a memory that answers nothing gets."""
+    return Series([low, high], [1, 1], SILENCE, GREY, "5 4", 2)
+
+
+def draw_overflow(pairs: Sequence[int], expected: Tensor, measured: Tensor, dim: int) -> Drawing:
+    """Mean error over all pairs against their number: `[pairs]`, and `[seeds, pairs]` as dots."""
+    dots = [Series(pairs, seed, "", KEEPS, width=0, dots=4) for seed in measured]
+    line = Series(pairs, expected, "theory", KEEPS)
+    return single_chart(
+        [line, silence(0, pairs[-1]), *dots], xlim=(0, pairs[-1]), ylim=(0, 2),
+        title=f"A {dim} × {dim} matrix overflows: theory (line), measured (dots, one a seed)",
+        xlabel="pairs written", ylabel="squared error", marks=[(dim, f"{dim} pairs", GREEN)],
+    )  # fmt: skip
+
+
+def draw_by_age(expected: Mapping[str, Tensor], measured: Mapping[str, Tensor]) -> Drawing:
+    """Error against age: theory, `[pairs]` each, as lines, measured, `[seeds, pairs]`, as dots."""
+    series, oldest = [], 0
+    for (name, theory), colour in zip(expected.items(), (KEEPS, FORGETS, GREEN)):
+        age, oldest = range(len(theory)), len(theory) - 1
+        series.append(Series(age, theory, name, colour))
+        series.append(Series(age, measured[name].mean(0), "", colour, width=0, dots=3))
+    return single_chart(
+        [*series, silence(0, oldest)], xlim=(0, oldest), ylim=(0, 2.2),
+        title="How well each pair is remembered: theory (lines), mean of the seeds (dots)",
+        xlabel="age: pairs written since", ylabel="squared error",
+    )  # fmt: skip
+
+
+def draw_drift(
+    expected: Mapping[str, Tensor], measured: Mapping[str, Tensor], drift: Drift
+) -> Drawing:
+    """Error over time while contexts change; expected: `[time]`, measured: `[seeds, time]`."""
+    series, tokens = [], range(drift.time)
+    for (name, theory), colour in zip(expected.items(), (KEEPS, FORGETS, GREEN)):
+        series.append(Series(tokens, theory, name, colour))
+        series.append(Series(tokens, measured[name].mean(0), "", colour, width=0, dots=2.5))
+    changes = [(t, "the map changes", GREY) for t in range(drift.length, drift.time, drift.length)]
+    return single_chart(
+        [*series, silence(0, drift.time - 1)], xlim=(0, drift.time - 1), ylim=(0, 2.2),
+        title="Error before each token: theory (lines), mean of the seeds (dots)",
+        xlabel="token", ylabel="squared error", marks=changes,
+    )  # fmt: skip
+
+
+def draw_valleys(
+    fine: Tensor, expected: Mapping[int, Tensor], alphas: Tensor, measured: Mapping[int, Tensor]
+) -> Drawing:
+    """Error against alpha, for each length of a context: `[fine]`, and `[seeds, alphas]`."""
+    series = []
+    for (length, theory), colour in zip(expected.items(), COLOURS):
+        series.append(Series(fine, theory, f"{length} tokens", colour))
+        for seed in measured[length]:
+            series.append(Series(alphas, seed, "", colour, width=0, dots=3))
+    return single_chart(
+        series, height=420, log_x=True, ylim=(0, 1.4),
+        title="Error in contexts of 4 to 128 tokens: theory (lines), measured (dots, one a seed)",
+        xlabel="alpha", ylabel="squared error",
+    )  # fmt: skip
+
+
+def draw_best_alpha(
+    lengths: Sequence[int], expected: Tensor, measured: Tensor, learned: Mapping[int, Tensor]
+) -> Drawing:
+    """The best alpha against the context's length, both on a logarithmic scale.
+
+    expected: `[lengths]`; measured, from the grid: `[seeds, lengths]`; learned: `[seeds]` each.
+    """
+    grid = [Series(lengths, seed, "", FORGETS, width=0, dots=5) for seed in measured]
+    trained = [
+        Series([length] * len(alphas), alphas, "" if i else "learned", ORANGE, width=0, dots=8)
+        for i, (length, alphas) in enumerate(learned.items())
+    ]
+    one_over = Series(lengths, [1 / length for length in lengths], "1 / length", GREY, "5 4", 2)
+    line = Series(lengths, expected, "theory (line), grid (dots, one a seed)", FORGETS)
+    return single_chart(
+        [line, one_over, *trained, *grid], log_x=True, log_y=True, ylim=(0.005, 1),
+        title="The longer a context lasts, the less should be forgotten",
+        xlabel="tokens in a context", ylabel="best alpha",
+    )  # fmt: skip
+
+
+def draw_norms(norms: Mapping[str, Tensor], bounds: Mapping[str, float]) -> Drawing:
+    """The memory's norm over time, `[time]` each, and the bounds as dashed lines."""
+    time = len(next(iter(norms.values())))
+    series = [
+        Series(range(1, time + 1), norm, name, colour)
+        for (name, norm), colour in zip(norms.items(), COLOURS)
+    ]
+    for name, bound in bounds.items():
+        series.append(Series([1, time], [bound, bound], name, GREY, "5 4", 2))
+    return single_chart(
+        series, height=420, title="The norm of the memory, and its bound", xlabel="token",
+        ylabel="‖M‖", xlim=(0, time),
+    )  # fmt: skip
+
+
+def draw_learned_alpha(learned: LearnedAlpha) -> Drawing:
+    """How the two alphas moved during training, a line for each seed."""
+    series = []
+    for gate, name, colour in (
+        (learned.alpha_first, "alpha at the first token of a context", ORANGE),
+        (learned.alpha, "alpha elsewhere", BLUE),
+    ):
+        for number, course in enumerate(gate.T):
+            label = name if number == 0 else ""
+            series.append(Series(range(1, len(course) + 1), course, label, colour, width=2))
+    return single_chart(
+        series, title="A gate learns to clear the memory (three seeds)", xlabel="training step",
+        ylabel="alpha", ylim=(0, 1),
+    )  # fmt: skip
+
+
+def draw_life(lives: Mapping[str, MemoryLife], drift: Drift) -> Drawing:
+    """Memories side by side: error over time, and in the end by age."""
+    drawing, tokens, last = Drawing(900, 640), range(drift.time), drift.time - 1
+    changes, older = [], []
+    if drift.contexts > 1 and not drift.unrelated:
+        changes = [(t, "", GREY) for t in range(drift.length, drift.time, drift.length)]
+        older = [(drift.length - 0.5, "older: another context", GREY)]
+    colours = (KEEPS, FORGETS)
+    before = [Series(tokens, x.before, n, c) for (n, x), c in zip(lives.items(), colours)]
+    by_age = [Series(tokens, x.by_age, n, c) for (n, x), c in zip(lives.items(), colours)]
+    chart(
+        drawing, Box(80, 64, 790, 190), [*before, silence(0, last)],
+        title="While reading: error before each token" + " (dashed: a change)" * bool(changes),
+        xlabel="token", ylabel="squared error", xlim=(0, last), ylim=(0, 3), marks=changes,
+    )  # fmt: skip
+    chart(
+        drawing, Box(80, 380, 790, 190), [*by_age, silence(0, last)],
+        title="In the end: error when asked for each token again, by age",
+        xlabel="age: tokens since", ylabel="squared error", xlim=(0, last), ylim=(0, 3),
+        marks=older,
+    )  # fmt: skip
+    return drawing
+
+
+def forgetting_explorer() -> Explorer:
+    """alpha, theta, how often the truth changes and the memory's size: capacity and drift."""
+
+    def draw(alpha: float, theta: float, length: int, dim: int, unrelated: bool) -> Drawing | str:
+        drift = Drift(length, contexts=96 // length, dim=dim, theta=theta, unrelated=unrelated)
+        lives = live(drift, torch.tensor([0.0, alpha]))
+        if not max(life.before.max() for life in lives) < 1e6:  # NaN counts
+            return "The memory has diverged: theta is too large. A key of norm 1 bears theta < 2."
+        return draw_life(dict(zip(("alpha = 0", f"alpha = {alpha:.2f}"), lives)), drift)
+
+    truths = [("drift: a rule v = A k that changes", False), ("capacity: unrelated pairs", True)]
+    return explorer(
+        draw,
+        alpha=slider(0.05, 0.0, 1.0, 0.01, "alpha: how much is forgotten"),
+        theta=slider(1.0, 0.0, 2.5, 0.1, "theta: how much is written"),
+        length=steps(24, [4, 8, 12, 16, 24, 32, 48, 96], "tokens until the rule changes"),
+        dim=steps(8, [2, 4, 8, 16, 32], "dimension d of the d × d memory"),
+        unrelated=choice(False, truths, "what is read"),
+    )

@@ -1,0 +1,172 @@
+"""The stepper: one token at a time through the rule of a matrix memory, everything in sight.
+
+    u_t = (M_{t-1} k_t − v_t) k_tᵀ             momentary surprise, the gradient of (12)
+    S_t = eta · S_{t-1} − theta · u_t          surprise with momentum          (14)
+    M_t = (1 − alpha) · M_{t-1} + S_t          write, with forgetting          (13)
+
+`step_through` computes, `draw_step` shows what happened at one token.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from minititans.viz.charts import GREY, NORMAL, SMALL, Box, bars, heatmap
+from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
+from minititans.viz.explorer import Explorer, explorer, player, slider
+from minititans.viz.style import BLUE
+
+# A pair is a key (capital letter) and a value (digit). A, B and C come again and again; D is new;
+# then A has a new value.
+STORY = (
+    "A1", "B2", "C3", "A1", "B2", "C3", "A1", "B2", "C3", "D4", "A1", "B2", "C3", "D4",
+    "A5", "B2", "C3", "A5", "B2", "C3", "D4", "A5", "B2", "C3",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Steps:
+    """All that the memory saw, thought and wrote; time counts tokens."""
+
+    names: tuple[str, ...]
+    keys: Tensor  # [time, dim]
+    values: Tensor  # [time, dim]
+    predictions: Tensor  # [time, dim]            M_{t-1} k_t
+    gradients: Tensor  # [time, dim, dim]         u_t
+    momentum: Tensor  # [time + 1, dim, dim]      S_t, from S_0 = 0 on
+    memory: Tensor  # [time + 1, dim, dim]        M_t, from M_0 = 0 on
+    theta: float
+    eta: float
+    alpha: float
+
+    @property
+    def errors(self) -> Tensor:
+        """What was missing, `v_t − M_{t-1} k_t`: `[time, dim]`."""
+        return self.values - self.predictions
+
+    @property
+    def surprise(self) -> Tensor:
+        """The norm of u_t: `[time]`."""
+        return self.gradients.flatten(1).norm(dim=1)
+
+
+def story(names: tuple[str, ...] = STORY, dim: int = 8, seed: int = 3) -> tuple[Tensor, Tensor]:
+    """A random unit vector for every letter and for every digit: keys and values `[time, dim]`."""
+    generator = torch.Generator().manual_seed(seed)
+    signs = sorted({sign for name in names for sign in name})
+    vectors = torch.randn(len(signs), dim, generator=generator, dtype=torch.float64)
+    of = dict(zip(signs, vectors / vectors.norm(dim=1, keepdim=True)))
+    letters, digits = zip(*names)
+    return torch.stack([of[a] for a in letters]), torch.stack([of[a] for a in digits])
+
+
+def step_through(
+    keys: Tensor, values: Tensor, names: tuple[str, ...], theta: float, eta: float, alpha: float
+) -> Steps:
+    """Read the pairs one by one, keeping everything: keys, values `[time, dim]`.
+
+    >>> keys, values = story()
+    >>> steps = step_through(keys, values, STORY, theta=1.0, eta=0.0, alpha=0.0)
+    >>> bool(steps.surprise[3] < steps.surprise[0])  # the second A1 surprises less than the first
+    True
+    """
+    M = [torch.zeros(values.shape[1], keys.shape[1], dtype=keys.dtype)]
+    S, predictions, gradients = [M[0]], [], []
+    for k, v in zip(keys, values):
+        predictions.append(M[-1] @ k)
+        gradients.append(torch.outer(predictions[-1] - v, k))
+        S.append(eta * S[-1] - theta * gradients[-1])
+        M.append((1 - alpha) * M[-1] + S[-1])
+    kept = (torch.stack(each) for each in (predictions, gradients, S, M))
+    return Steps(names, keys, values, *kept, theta, eta, alpha)
+
+
+def draw_step(steps: Steps, token: int) -> Drawing:
+    """What happened at one token, counted from 1."""
+    t = token - 1
+    drawing = Drawing(900, 590)
+    _timeline(drawing, Box(60, 50, 820, 110), steps, t)
+    name = steps.names[t]
+    vectors = {
+        f"key of {name[0]}": steps.keys[t],
+        f"value {name[1:]}": steps.values[t],
+        "prediction M k": steps.predictions[t],
+        "error v − M k": steps.errors[t],
+    }
+    for place, (title, vector) in enumerate(vectors.items()):
+        box = Box(60 + 210 * place, 238, 180, 84)
+        bars(drawing, box, vector, title=title, limit=1.0)
+    for x, sign in ((465, "−"), (675, "=")):
+        drawing.add(Text(x, 287, sign, 22, "middle"))
+    _matrices(drawing, 384, steps, t)
+    return drawing
+
+
+def _timeline(drawing: Drawing, box: Box, steps: Steps, now: int | None) -> None:
+    """A bar a token, as high as its surprise; what is still to come is pale."""
+    t = len(steps.names) if now is None else now
+    slot, most = box.width / len(steps.names), 1.5
+    bottom = box.y + box.height
+    title = "Surprise of every token" + ("" if now is None else " so far")
+    drawing.add(Text(box.x, 24, title, NORMAL, bold=True))
+    for height in (0.5, 1.0, 1.5):
+        y = bottom - height / most * box.height
+        drawing.add(Line(((box.x, y), (box.x + box.width, y)), PALE, 1))
+        drawing.add(Text(box.x - 8, y + 5, f"{height:g}", SMALL, "end"))
+    for i, (name, surprise) in enumerate(zip(steps.names, steps.surprise.tolist())):
+        x = box.x + i * slot
+        if i == t:
+            drawing.add(Rect(x, box.y - 4, slot, box.height + 30, fill="#E8F1F8"))
+        if i <= t:
+            height = min(1.0, surprise / most) * box.height
+            colour = BLUE if now is None or i == t else "#8FBAD6"
+            drawing.add(Rect(x + 5, bottom - height, slot - 10, height, colour))
+        colour = INK if i <= t else "#AAAAAA"
+        drawing.add(Text(x + slot / 2, bottom + 19, name, 14, "middle", colour, bold=i == t))
+    drawing.add(Line(((box.x, bottom), (box.x + box.width, bottom)), INK, 1))
+    if now is not None:
+        words = f"token {t + 1} of {len(steps.names)}, surprise {float(steps.surprise[t]):.2f}"
+        drawing.add(Text(box.x + box.width, 24, words, NORMAL, "end", BLUE, bold=True))
+
+
+def _matrices(drawing: Drawing, y: float, steps: Steps, t: int) -> None:
+    """M before, −u, S and M after as heat maps, each with the formula that made it."""
+    S, M = steps.momentum, steps.memory
+    shown = (
+        ("M before", M[t], "the memory that was asked"),
+        ("−u: what was missing", -steps.gradients[t], "error · keyᵀ"),
+        ("S: what is written", S[t + 1], f"{steps.eta:.2f} · S − {steps.theta:.2f} · u"),
+        ("M after", M[t + 1], f"{1 - steps.alpha:.2f} · M + S"),
+    )
+    for place, (title, matrix, formula) in enumerate(shown):
+        box = Box(60 + 210 * place, y, 150, 150)
+        heatmap(drawing, box, matrix, title=title, limit=0.8)
+        drawing.add(Text(box.x, y + 170, formula, SMALL, colour=GREY))
+        drawing.add(Text(box.x, y + 188, f"norm {float(matrix.norm()):.2f}", SMALL, colour=GREY))
+
+
+def draw_surprise(steps: Steps) -> Drawing:
+    """The surprise of every token of a story, and nothing else."""
+    drawing = Drawing(900, 200)
+    _timeline(drawing, Box(60, 50, 820, 110), steps, None)
+    return drawing
+
+
+def stepper(
+    keys: Tensor | None = None, values: Tensor | None = None, names: tuple[str, ...] = STORY
+) -> Explorer:
+    """Step through the story, or through your own pairs: keys, values `[time, dim]`."""
+    if keys is None or values is None:
+        keys, values = story(names)
+
+    def draw(token: int, theta: float, eta: float, alpha: float) -> Drawing:
+        return draw_step(step_through(keys, values, names, theta, eta, alpha), token)
+
+    return explorer(
+        draw,
+        token=player(1, 1, len(names), "token", interval=900),
+        theta=slider(0.9, 0.0, 1.5, 0.05, "theta: how much is written"),
+        eta=slider(0.0, 0.0, 0.95, 0.05, "eta: how long surprise lingers"),
+        alpha=slider(0.0, 0.0, 1.0, 0.05, "alpha: how much fades"),
+    )

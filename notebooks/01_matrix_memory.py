@@ -1,0 +1,260 @@
+# %% [markdown]
+# # A matrix that remembers
+#
+# **Question:** how much can a memory of fixed size hold, and what happens when it is full?
+#
+# **You will build:** attention as a memory that keeps everything, a matrix that compresses, and
+# the law of how its contents disturb each other, measured beside the theory's curve.
+#
+# **Time:** about 10 s on 2 cores.
+#
+# **You need:** [00 Start here](00_start_here.ipynb); what a dot product and a matrix product are.
+
+# %%
+import torch
+
+from minititans.course import claim
+from minititans.viz.recall import (
+    crosstalk,
+    draw_crosstalk,
+    draw_scores,
+    draw_sizes,
+    hebbian_recall,
+    mean_error,
+    random_pairs,
+    recall_explorer,
+)
+
+# %% [markdown]
+# ## Pairs
+#
+# A memory holds pairs: a **key** to find something by, and a **value** to be found. Asked with a
+# key, it should answer with that key's value. In a model both are projections of a token, (1) and
+# (11). Here we draw them: 64 pairs of random directions in 64 dimensions, all of length 1.
+
+# %%
+n, d = 64, 64
+keys, values = random_pairs(n, d, seed=0)
+keys.shape, values.shape  # [pairs, dim]
+
+# %% [markdown]
+# ## Attention keeps everything
+#
+# Attention stores every key and every value as they are. Asked with a query, it compares it with
+# all keys, turns the likenesses into weights that sum to one, and returns the weighted values.
+# That is equation (2) for one query. `sharpness` is how strongly the best match is preferred.
+
+
+# %%
+def attention(query, keys, values, sharpness):
+    likeness = keys @ query  # [pairs]
+    weights = torch.softmax(sharpness * likeness, dim=0)
+    return weights @ values  # [dim]
+
+
+for sharpness in (1, 4, 20):
+    answers = torch.stack([attention(key, keys, values, sharpness) for key in keys])
+    error = (answers - values).square().sum(-1).mean()
+    print(f"sharpness {sharpness:2d}: squared error {error:.1f}")
+
+# %% [markdown]
+# Dull weights blend all values; sharp weights pick one, and recall is exact. The price is size:
+# attention has to keep all $2nd$ numbers, and to compare a query with all of them.
+
+# %%
+claim(
+    "sharp attention recalls every one of 64 and of 512 pairs exactly",
+    all(
+        torch.allclose(attention(k[i], k, v, 200), v[i], atol=1e-3)
+        for k, v in (random_pairs(64, 64, 1), random_pairs(512, 64, 2), random_pairs(512, 64, 3))
+        for i in range(len(k))
+    ),
+    "equation (2)",
+)
+
+# %%
+draw_sizes(dim=64, longest=256)
+
+# %% [markdown]
+# ## A matrix compresses
+#
+# Now a memory whose size does not grow: one matrix $M$ of $d \times d$ numbers. A pair is written
+# by adding the outer product of value and key:
+#
+# $$M \leftarrow M + v\,k^\top$$
+#
+# and asking is a product, $M k$. Why does this work? For a single pair
+# $M k = v\,(k^\top k) = v$, because the key has length 1.
+
+# %%
+M = torch.zeros(d, d)
+M = M + torch.outer(values[0], keys[0])  # write one pair
+answer = M @ keys[0]  # ask for it
+print("squared error with one pair:", round(float((answer - values[0]).square().sum()), 6))
+
+# %% [markdown]
+# "Neurons that fire together wire together": $M_{ij}$ grows where value $i$ and key $j$ are both
+# active. That is Hebb's rule, and $M$ a **Hebbian memory**. Two pairs stay out of each other's way
+# if their keys are at right angles, and $d$ dimensions have room for $d$ such keys.
+
+# %%
+at_right_angles = torch.linalg.qr(torch.randn(d, d, generator=torch.Generator().manual_seed(0)))[0]
+M = values.T @ at_right_angles  # all 64 pairs at once: the sum of their outer products
+answers = at_right_angles @ M.T
+claim(
+    "a d × d matrix recalls d pairs exactly if their keys are at right angles",
+    torch.allclose(answers, values, atol=1e-5),
+)
+
+# %% [markdown]
+# ## It is attention, without the softmax
+#
+# Leave the softmax out of attention. The answer becomes a sum that can be taken in another order:
+#
+# $$\sum_i (q \cdot k_i)\, v_i \;=\; \Big(\sum_i v_i k_i^\top\Big)\, q \;=\; M q$$
+#
+# On the left all pairs are kept, on the right only $M$. This is **linear attention**: the
+# recurrence (4) writes, (5) reads. Every memory in this course has these two parts, as any
+# recurrent network has: one that writes (6), one that reads (7). (The paper's vectors are rows, so
+# its $M$ is our transpose.)
+
+# %%
+from minititans.relatives import Tokens, loop
+
+q = k = keys[None, None]  # [batch, heads, time, dim]
+v = values[None, None]
+y, S = loop(Tokens(q, k, v, decay=torch.ones(1, 1, n)))  # nothing fades
+
+M = torch.zeros(d, d)
+for t in range(n):
+    M = M + torch.outer(values[t], keys[t])  # (4)
+claim(
+    "linear attention's state is the Hebbian matrix",
+    torch.allclose(S[0, 0], M, atol=1e-5),
+    "equation (4)",
+)
+
+# %%
+causal = torch.tril(keys @ keys.T)  # who sees whom, without a softmax
+claim(
+    "reading it is attention without the softmax, each token seeing itself and what came before",
+    torch.allclose(y[0, 0], causal @ values, atol=1e-5),
+    "equations (3) and (5)",
+)
+
+# %% [markdown]
+# The library's own [`linear_attention`](../minititans/relatives/settings.py) sends queries and keys
+# through $\phi(x) = \mathrm{elu}(x) + 1$ first, so that no weight is negative: the kernel of (3).
+#
+# ## Cross-talk
+#
+# Real keys are not at right angles. Ask the matrix for pair $j$, and the others answer too:
+#
+# $$M k_j = v_j + \underbrace{\textstyle\sum_{i \ne j} (k_i \cdot k_j)\, v_i}_{\text{cross-talk}}$$
+#
+# Below, a row is an answer and a column is a value. With perfect recall only the diagonal is
+# coloured; everything else is cross-talk.
+
+# %%
+draw_scores(*(hebbian_recall(pairs, dim=64) for pairs in (16, 64, 256)))
+
+# %% [markdown]
+# ## How much, exactly?
+#
+# Let the keys be random directions. How large is $(k_i \cdot k_j)^2$ on average? Turn the space
+# so that $k_j$ is the first axis: then it is the square of the first coordinate of $k_i$. The $d$
+# squared coordinates sum to 1, and none of them is special, so each is $1/d$ on average.
+
+# %%
+for dim in (16, 64, 256):
+    k, _ = random_pairs(1000, dim, seed=0)
+    overlap = (k @ k.T)[~torch.eye(1000, dtype=torch.bool)]
+    print(f"d = {dim:3d}: mean squared overlap × d = {overlap.square().mean() * dim:.1f}")
+
+# %% [markdown]
+# There are $n - 1$ other values in the sum. Their directions are independent, so their squares add
+# up and the mixed terms are zero on average:
+#
+# $$\mathbb{E}\,\|\text{cross-talk}\|^2 \;=\; \frac{n - 1}{d}\,\|v\|^2$$
+#
+# That is the whole theory: the error grows linearly with the pairs, and twice the dimension halves
+# it. Now the measurement: dots from matrices that really hold the pairs, lines from the formula.
+
+# %%
+seeds = (0, 1, 2, 3, 4)
+draw_crosstalk(dims=(16, 32, 64, 128), counts=tuple(range(1, 257, 15)), seeds=seeds)
+
+# %%
+ratios = [
+    mean_error(n, d, seeds) / crosstalk(n, d) for d in (32, 64, 128) for n in (32, 64, 128, 256)
+]
+claim(
+    "cross-talk is (n − 1)/d of a value's norm²: measured over five seeds, in three dimensions, "
+    "it is within 10 % of that",
+    all(0.9 < ratio < 1.1 for ratio in ratios),
+)
+
+# %% [markdown]
+# ## When is it full?
+#
+# At $n \approx d$ the cross-talk is as large as the value itself. The answer is then far from
+# exact, and still it may be *nearer to its own value* than to any other, as a name heard in a noisy
+# room. How many pairs until one answer in ten is mistaken for another?
+
+
+# %%
+def until_confused(dim, seed):
+    pairs = 4
+    while hebbian_recall(pairs, dim, seed).right() >= 0.9:
+        pairs = int(1.2 * pairs) + 1
+    return pairs
+
+
+limits = {dim: [until_confused(dim, seed) for seed in seeds] for dim in (32, 64, 128)}
+claim(
+    "a memory of 64 dimensions can tell more than 64 pairs apart, one of 128 more than 256",
+    min(limits[64]) > 64 and min(limits[128]) > 256,
+)
+claim(
+    "twice the dimension is four times the numbers, and holds at least twice the pairs",
+    min(limits[64]) > 2 * max(limits[32]) and min(limits[128]) > 2 * max(limits[64]),
+)
+
+# %% [markdown]
+# So a matrix has no hard limit. It does not run full like a bottle: with every pair *all* answers
+# become a little worse. Attention is the other way around: perfect until its window ends, then
+# gone.
+#
+# Try it. At which number of pairs do you lose sight of the diagonal? What does the next dimension
+# change, and what only looks like luck in "another draw"?
+
+# %%
+recall_explorer()
+
+# %% [markdown]
+# The Hebbian matrix has one more fault. It writes blindly: it never asks what it already
+# knows. Write the same pair twice, and it answers with twice the value.
+
+# %%
+M = 2 * torch.outer(values[0], keys[0])
+claim(
+    "a Hebbian memory that sees a pair twice answers with twice the value",
+    torch.allclose(M @ keys[0], 2 * values[0], atol=1e-6),
+)
+
+# %% [markdown]
+# **What to take away**
+#
+# - Attention keeps every pair: exact, and growing with the text. A matrix keeps $d^2$ numbers, no
+#   matter how many pairs.
+# - Linear attention *is* a Hebbian matrix memory: the same sum in another order.
+# - The price is cross-talk, $(n-1)/d$. It comes from keys that are not at right angles.
+# - Better than a larger matrix would be a better way of writing. That is next.
+#
+# **Exercise:** [A matrix memory](../exercises/01_matrix_memory.ipynb): write and read one yourself.
+#
+# **In the paper:** section 2, equations (1) to (5), of [Titans: Learning to Memorize at Test
+# Time](https://arxiv.org/abs/2501.00663). In the library: [`loop`](../minititans/relatives/rule.py)
+# and its settings, such as [`linear_attention`](../minititans/relatives/settings.py).
+#
+# **Next:** [Surprise is a gradient](02_surprise.ipynb)

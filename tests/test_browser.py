@@ -1,0 +1,182 @@
+"""The widgets in JupyterLab and Chromium: every notebook that has one, every control of it."""
+
+import shutil
+import statistics
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from minititans.course.browser import browser, jupyterlab, missing, open_notebook, run_all
+
+ROOT = Path(__file__).resolve().parent.parent
+ARTEFACTS = ROOT / "test-artefacts"
+REDRAW = 150  # milliseconds from a slider's move to the new picture
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(missing()), reason=f"no tests in a browser: {missing()}"),
+]
+
+
+def shows_a_widget(path: Path) -> bool:
+    outputs = (
+        output.get("data", {}).get("text/plain", "")
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+    )
+    return any(text.startswith("Explorer(") for text in outputs)
+
+
+NOTEBOOKS = [
+    path.name for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")) if shows_a_widget(path)
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """JupyterLab on a copy of the notebooks, so that running them changes nothing here."""
+    folder = tmp_path_factory.mktemp("course")
+    shutil.copytree(ROOT / "notebooks", folder / "notebooks")
+    with jupyterlab(folder, tmp_path_factory.mktemp("settings")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(chromium):
+    page = chromium.new_page(viewport={"width": 1200, "height": 1000})
+    page.complaints = []
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
+    yield page
+    page.close()
+
+
+def test_there_are_notebooks_with_widgets():
+    assert len(NOTEBOOKS) >= 3
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_widget_works_in_jupyterlab(name, lab, page):
+    open_notebook(page, lab, f"notebooks/{name}")
+    assert page.locator(".minititans-explorer").count() == 0
+    assert page.get_by_text("Loading widget").count() == 0, "a picture should stand there"
+    assert page.locator(".jp-OutputArea img").count() > 0
+
+    run_all(page)
+    assert errors_in_outputs(page) == []
+    explorers = page.locator(".minititans-explorer")
+    explorers.first.wait_for()
+    ARTEFACTS.mkdir(exist_ok=True)
+    for number in range(explorers.count()):
+        try_out(page, explorers.nth(number), f"{Path(name).stem}-{number + 1}")
+    assert [words for words in page.complaints if is_ours(words)] == []
+
+
+def try_out(page, explorer, name: str) -> None:
+    """Move everything that moves; after each the picture is another one."""
+    explorer.scroll_into_view_if_needed()
+    explorer.screenshot(path=ARTEFACTS / f"{name}-before.png")
+    handles = explorer.locator(".noUi-handle")
+    assert handles.count() > 0, "a widget without a slider"
+    for number in range(handles.count()):
+        handle = handles.nth(number)
+        key = "ArrowLeft" if at_its_end(handle) else "ArrowRight"
+        before = picture(explorer)
+        handle.focus()
+        page.keyboard.press(key)
+        wait_for_another(page, explorer, before)
+    for number in range(explorer.locator("select").count()):
+        box = explorer.locator("select").nth(number)
+        before = picture(explorer)
+        box.select_option(index=(box.evaluate("box => box.selectedIndex") + 1) % 2)
+        wait_for_another(page, explorer, before)
+    for number in range(explorer.locator("input[type=text]").count()):
+        before = picture(explorer)
+        explorer.locator("input[type=text]").nth(number).fill("a rose is a rose is a rose")
+        wait_for_another(page, explorer, before)
+    for number in range(explorer.locator(".widget-play").count()):
+        play(page, explorer, explorer.locator(".widget-play").nth(number).locator("button").first)
+    took = redraw_times(page, explorer)
+    print(f"{name}: slider to redraw, median {statistics.median(took):.0f} ms, {sorted(took)}")
+    assert min(took) < REDRAW  # the best: other programs may slow some of them down
+    explorer.screenshot(path=ARTEFACTS / f"{name}-after.png")
+
+
+def play(page, explorer, button) -> None:
+    """Play shows new pictures by itself, pause stops that."""
+    button.click()
+    for _ in range(2):
+        wait_for_another(page, explorer, picture(explorer))
+    button.click()
+    page.wait_for_timeout(1500)
+    before = picture(explorer)
+    page.wait_for_timeout(1500)
+    assert picture(explorer) == before, "pause did not stop it"
+
+
+def redraw_times(page, explorer, moves: int = 10) -> list[float]:
+    """Milliseconds from a key press on the last slider to the change of the picture."""
+    handle = explorer.locator(".noUi-handle").last
+    handle.focus()
+    key, back = ("ArrowLeft", "ArrowRight") if at_its_end(handle) else ("ArrowRight", "ArrowLeft")
+    # The page itself tells when the key goes down and when the picture is another one.
+    arm = """explorer => {
+        const picture = explorer.querySelector('.widget-html-content');
+        window.redraw = new Promise(done => document.addEventListener('keydown', () => {
+            const then = performance.now();
+            new MutationObserver((_, observer) => {
+                observer.disconnect();
+                requestAnimationFrame(() => done(performance.now() - then));
+            }).observe(picture, {childList: true, subtree: true});
+            setTimeout(() => done(-1), 20000);
+        }, {once: true, capture: true}));
+    }"""
+    took = []
+    for move in range(moves):
+        explorer.evaluate(arm)
+        page.keyboard.press(back if move % 2 else key)
+        took.append(page.evaluate("window.redraw"))
+        page.wait_for_timeout(200)
+    assert min(took) > 0, "a slider was moved and nothing happened"
+    return took
+
+
+def picture(explorer) -> str:
+    return explorer.locator(".widget-html-content").last.inner_html()
+
+
+def wait_for_another(page, explorer, before: str, seconds: float = 20) -> None:
+    for _ in range(int(20 * seconds)):
+        if (now := picture(explorer)) != before:
+            assert "cannot be drawn" not in now
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("the picture did not change")
+
+
+def at_its_end(handle) -> bool:
+    now, end = (float(handle.get_attribute(f"aria-{which}")) for which in ("valuenow", "valuemax"))
+    return now >= end
+
+
+def errors_in_outputs(page) -> list[str]:
+    """What JupyterLab holds as error outputs, in sight or not."""
+    return page.evaluate("""() => {
+        const found = [];
+        for (const cell of window.jupyterapp.shell.currentWidget.content.widgets)
+            for (const output of cell.model.outputs?.toJSON?.() ?? [])
+                if (output.output_type === 'error') found.push(output.ename + output.evalue);
+        return found;
+    }""")
+
+
+def is_ours(words: str) -> bool:
+    """Of what the console says: JupyterLab's own complaints about its server are not ours."""
+    return not any(known in words for known in ("Failed to load resource", "favicon"))

@@ -1,0 +1,130 @@
+"""The pictures of depth show the numbers they are given; the explorer can be moved everywhere."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from minititans.experiments.depth import DepthConfig, new_learner
+from minititans.experiments.depth_grid import Result
+from minititans.memory import MemoryState, sequential
+from minititans.memory.network import read
+from minititans.tasks.maps import FOLDED, STRAIGHT, Maps
+from minititans.viz.depth import (
+    ANGLES,
+    PAIRS,
+    binned,
+    depth_explorer,
+    depth_lines,
+    depth_trace,
+    draw_curves,
+    draw_fit,
+    draw_grid,
+    draw_recall,
+    draw_times,
+    means_by_depth,
+)
+from minititans.viz.drawing import Drawing, Line
+
+
+@pytest.fixture(scope="module")
+def learners():
+    return {depth: new_learner(DepthConfig(), depth) for depth in (1, 2, 3, 4)}
+
+
+def circle():
+    angles = torch.linspace(0, 2 * torch.pi, ANGLES)
+    return torch.stack([angles.cos(), angles.sin(), 0 * angles, 0 * angles], -1)
+
+
+def test_a_curve_is_drawn_as_the_means_of_stretches_that_double():
+    curve = torch.tensor([9.0, 1.0, 2.0, 4.0, 5.0, 5.0, 8.0])
+    assert binned(curve) == ([1.0, 2.5, 5.0], [1.0, 3.0, 6.0])
+
+
+def test_a_memory_that_has_read_nothing_answers_with_its_start(learners):
+    trace = depth_trace(learners[2], FOLDED, 0)
+    expected = read([w[0] for w in learners[2].weights], circle())[:, 0]
+    assert torch.allclose(trace.answer, expected, atol=1e-6)
+
+
+def test_a_memory_answers_what_the_literal_loop_has_learned(learners):
+    trace = depth_trace(learners[2], FOLDED, 8)
+    rng = torch.Generator().manual_seed(7)
+    keys, values = Maps(4, 8, FOLDED).batch(1, max(PAIRS), rng, asked=circle())
+    k, v = keys[None, :, :8], values[None, :, :8]
+    gates = learners[2].gates(1, 8, 16).map(lambda gate: gate[:, :1])
+    start = MemoryState.start([w[:1] for w in learners[2].weights], 1)
+    _, state = sequential(k, k, v, gates, start, 16, clip=1.0)
+    assert torch.allclose(trace.answer, read(state.weights, circle())[0, 0, :, 0], atol=1e-5)
+    assert torch.equal(trace.truth, values[0, max(PAIRS) :, 0])
+
+
+def test_the_best_matrix_follows_a_straight_map_and_cannot_follow_a_folded_one(learners):
+    straight = depth_trace(learners[1], STRAIGHT, 0)
+    offset = (
+        straight.truth - straight.matrix
+    ).mean()  # values were centred, a matrix has no offset
+    assert torch.allclose(straight.truth - offset, straight.matrix, atol=0.02)
+    folded = depth_trace(learners[1], FOLDED, 0)
+    assert folded.matrix.abs().max() < 0.3 < folded.truth.abs().max()
+
+
+def test_every_corner_of_the_explorer_can_be_drawn_and_every_control_changes_the_picture(learners):
+    widget = depth_explorer(learners)
+    for values in widget.corners():
+        drawing = widget.draw(**values)
+        assert isinstance(drawing, Drawing) and drawing.svg()
+    for name, control in widget.controls.items():
+        before = widget.picture.value
+        options = control.options
+        control.value = options[(options.index(control.value) + 1) % len(options)]
+        assert widget.picture.value != before, name
+        assert "cannot be drawn" not in widget.picture.value
+
+
+def test_a_redraw_takes_less_than_150_ms(learners):
+    widget = depth_explorer(learners)
+    seconds = []
+    for _ in range(5):
+        began = time.process_time()
+        widget.draw(kind="bent", depth=4, pairs=max(PAIRS)).svg()
+        seconds.append(time.process_time() - began)
+    assert min(seconds) < 0.15
+
+
+def test_lines_of_depth_differ_in_colour_and_in_dash():
+    lines = depth_lines({depth: ([1, 2], [1, 1]) for depth in (1, 2, 3, 4)})
+    assert len({line.colour for line in lines}) == len({line.dash for line in lines}) == 4
+
+
+def test_the_grid_shows_the_mean_over_seeds_at_each_length_and_dimension():
+    def result(dim, pairs, depth, error):
+        errors = {"bent": [error - 0.25, error + 0.25]}
+        return Result(dim, pairs, depth, errors, errors, 1.0)
+
+    results = [result(4, 64, 1, 0.5), result(4, 128, 1, 0.25), result(16, 128, 1, 0.75)]
+    results += [result(4, 64, 2, 1.0)]
+    assert means_by_depth(results[:2] + results[3:], "bent", "pairs") == {
+        1: ([64, 128], [0.5, 0.25]),
+        2: ([64], [1.0]),
+    }
+    assert means_by_depth(results[1:3], "bent", "dim") == {1: ([4, 16], [0.25, 0.75])}
+    texts = set(draw_grid(results, "bent").texts())
+    assert {"length of the sequence (pairs)", "numbers in a key", "error", "1", "2"} <= texts
+
+
+def test_the_other_figures_name_their_axes_and_their_lines():
+    curves = {depth: torch.rand(3, 64) for depth in (1, 2)}
+    drawing = draw_curves({"bent": curves, "folded": curves}, {"bent": 0.2, "folded": 1.0}, 32)
+    assert {"error", "pairs read", "trained", "1", "2", "folded"} <= set(drawing.texts())
+    recall = {depth: [torch.rand(3) for _ in range(3)] for depth in (1, 2)}
+    drawing = draw_recall([4, 8, 16], recall, dim=4)
+    assert {"best matrix, in theory", "pairs in the list", "error"} <= set(drawing.texts())
+    drawing = draw_times([1, 2, 3], [0.1, 0.2, 0.3], (0.0, 0.1))
+    assert {"measured", "straight line", "milliseconds"} <= set(drawing.texts())
+    x = torch.linspace(0, 6, 20)
+    drawing = draw_fit(x, x.sin(), x, {1: x.cos(), 2: x.sin()}, "Waves")
+    assert {"pairs", "depth 1", "depth 2", "Waves", "value"} <= set(drawing.texts())
+    assert np.isfinite([p for s in drawing.shapes if isinstance(s, Line) for p in s.points]).all()
