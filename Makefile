@@ -8,14 +8,16 @@ PY     := $(VENV)/bin/python
 LAB_ARGS   ?=
 TEST_ARGS  ?=
 BENCH_ARGS ?=
+# Two test files at a time; TWO= for one.
+TWO        ?= -n 2 --dist loadfile
 
 # JupyterLab refuses to run as root (usual in containers) unless it is told to.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab test test-fast lint format notebooks bench doctor clean clean-all
+.PHONY: help setup lab test test-fast lint format notebooks screenshots exercises bench doctor clean clean-all
 
 help:  ## list the targets (what `make` alone does)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(VENV)/.installed  ## make .venv and install everything into it; a second run has nothing to do
 
@@ -24,13 +26,14 @@ lab: setup  ## open JupyterLab on the course (only on this machine, with a token
 		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ALLOW_ROOT) $(LAB_ARGS)
 
 test: setup  ## run every test: tests/, docstring examples, notebooks, ruff
-	$(PY) -m pytest $(TEST_ARGS)
+	$(PY) -m pytest $(TWO) $(TEST_ARGS)
 	$(PY) -m pytest --nbval notebooks/
+	$(PY) -m pytest --nbval solutions/
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 
 test-fast: setup  ## run tests/ and docstring examples, without those marked slow
-	$(PY) -m pytest -m "not slow" $(TEST_ARGS)
+	$(PY) -m pytest $(TWO) -m "not slow" $(TEST_ARGS)
 
 lint: setup  ## check style and format, change nothing
 	$(PY) -m ruff check .
@@ -42,6 +45,12 @@ format: setup  ## put every file into the house format
 
 notebooks: setup  ## run every notebook again and store what it shows
 	$(PY) -m minititans.course.build
+
+screenshots: setup  ## make the README's pictures of the course anew (needs Chromium)
+	$(PY) -m minititans.course.screenshots
+
+exercises: setup  ## make exercises/ from solutions/; an exercise you worked on is kept aside
+	$(PY) -m minititans.course.exercises
 
 bench: $(VENV)/.installed-bench  ## measure speed and memory (choose with BENCH_ARGS="...")
 	$(PY) -m benchmarks $(BENCH_ARGS)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
+from minititans.course.grading import command as grading
 from minititans.experiments.command import add_arguments as add_experiments
 from minititans.training.command import DESCRIPTION, add_arguments
 
@@ -48,6 +49,17 @@ def build_parser() -> argparse.ArgumentParser:
     add_experiments(experiment)
     experiment.set_defaults(run=run_experiment)
 
+    about_progress = "show which exercises are solved and what is next"
+    progress = commands.add_parser("progress", help=about_progress, description=about_progress)
+    progress.add_argument("--folder", help="the course's folder (default: found from here upwards)")
+    progress.add_argument("--reset", action="store_true", help="begin anew; the old file is kept")
+    progress.set_defaults(run=run_progress)
+
+    about_grade = "grade what students handed in: a table, and which mistakes the class made"
+    grade = commands.add_parser("grade", help=about_grade, **grading.DESCRIPTION)
+    grading.add_arguments(grade)
+    grade.set_defaults(run=grading.run)
+
     return parser
 
 
@@ -67,6 +79,23 @@ def run_train(arguments: argparse.Namespace) -> int:
 
 def run_experiment(arguments: argparse.Namespace) -> int:
     return arguments.experiment(arguments)
+
+
+def run_progress(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from minititans.course.progress_file import course_folder, progress, reset
+
+    folder = Path(arguments.folder) if arguments.folder else course_folder()
+    if not folder.is_dir():
+        print(f"--folder: there is no folder {folder}")
+        return 1
+    if arguments.reset:
+        old = reset(folder)
+        print(f"Progress begins anew. The old one is in {old}." if old else "There was none yet.")
+        return 0
+    progress(folder)
+    return 0
 
 
 def installed_version() -> str:

@@ -185,7 +185,7 @@ def look_at_triton(importer: Importer) -> Finding:
         present=False,
         detail=problem,
         required=False,
-        advice="Only for GPU kernels; on Linux `pip install triton` adds it.",
+        advice="Only for kernels on NVIDIA GPUs; on Linux `pip install triton` adds it.",
     )
 
 

@@ -1,7 +1,8 @@
 """The memory: the rule three ways, and the layer built on it.
 
 `sequential` reads like the paper, `scan` parallelises as the paper does, and `chunked` is fast.
-All three take the same arguments and give the same result.
+All three take the same arguments and give the same result. `triton` has the third once more, as
+kernels for NVIDIA GPUs; it is optional.
 """
 
 from minititans.memory.chunked import chunked

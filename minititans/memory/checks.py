@@ -54,6 +54,12 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, choices))}")
 
 
+def check_backend(why_not: str | None) -> None:
+    """Refuse the Triton kernels where they cannot run, with the reason."""
+    if why_not is not None:
+        raise ValueError(f"backend: got 'triton', but {why_not}")
+
+
 def check_clip(clip: float | None) -> None:
     if clip is not None and not clip > 0:
         raise ValueError(f"clip: got {clip!r}, expected a positive number, or None for no clipping")

@@ -116,7 +116,7 @@ def prepare(
 
 def read(chunk: Chunk, W: Weights, S: Weights, a: list[Tensor], delta: list[Tensor]) -> Tensor:
     """Every token's query answered by its own W_t, layer by layer: `[rows, b, d_out]`."""
-    beta_X, f_X, overlap = chunk.beta_q, chunk.f_q, chunk.overlap
+    X, beta_X, f_X, overlap = chunk.q, chunk.beta_q, chunk.f_q, chunk.overlap
     for layer in range(len(W)):
         if layer > 0:
             X = F.silu(X)

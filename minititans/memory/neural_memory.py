@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from minititans.memory import network
 from minititans.memory.checks import (
+    check_backend,
     check_choice,
     check_clip,
     check_positive,
@@ -27,8 +28,9 @@ from minititans.memory.scan import scan
 from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
+from minititans.memory.triton import fused, why_not
 
-BACKENDS = {"sequential": sequential, "chunked": chunked, "scan": scan}
+BACKENDS = {"sequential": sequential, "chunked": chunked, "scan": scan, "triton": fused}
 
 
 class NeuralMemory(nn.Module):
@@ -42,7 +44,8 @@ class NeuralMemory(nn.Module):
     momentum:    False sets eta to 0: only the momentary surprise counts, equation (8)
     forgetting:  False sets alpha to 0: nothing is forgotten, equation (9)
     conv:        width of the causal convolution after each projection; 0 for none
-    backend:     "auto", "chunked", "sequential" or "scan": one result, different speed
+    backend:     "chunked", "sequential", "scan" or "triton": one result, different speed; "auto"
+                 is "triton" on a GPU where it fits, else "chunked", see `backend_in_use`
     gates:       "token", or "chunk" for gates that a chunk shares, taken from its first token
     theta_max:   theta is at most `theta_max · (1 − eta) / chunk_size`: a key that fills a chunk
                  sees a step of `chunk_size · theta / (1 − eta)`, which must not overshoot
@@ -104,11 +107,27 @@ class NeuralMemory(nn.Module):
         self.out_gate = nn.Linear(dim, dim, bias=False)
         self.to_out = nn.Linear(dim, dim, bias=False)
         self._set_gates(theta=0.5, eta=0.5, alpha=0.001)
+        if backend == "triton":  # now rather than in the first call; the device may still change
+            check_backend(self._why_not_triton(device=None))
 
     @property
     def backend_in_use(self) -> str:
-        """The backend that a call takes: what "auto" stands for on this machine."""
-        return "chunked" if self.backend == "auto" else self.backend
+        """The backend that a call takes: what "auto" stands for on the device the layer is on.
+
+        >>> NeuralMemory(dim=32, backend="scan").backend_in_use
+        'scan'
+        """
+        if self.backend != "auto":
+            return self.backend
+        device = self.start_weights[0].device
+        if device.type != "cuda" or torch.compiler.is_compiling():
+            return "chunked"
+        return "chunked" if self._why_not_triton(device) else "triton"
+
+    def _why_not_triton(self, device: torch.device | None) -> str | None:
+        widths = [self._layers()[0][0], *(d_out for _, d_out in self._layers())]
+        dtype = torch.promote_types(self.start_weights[0].dtype, torch.float32)  # as in `start`
+        return why_not(widths, self.chunk_size, self.residual_norm, dtype, device)
 
     def start(self, batch: int) -> MemoryState:
         """The state before the first token: the learned weights, no momentum.

@@ -63,4 +63,3 @@ def load_checkpoint(
             if f"step.{name}" in names:
                 state["step"] = file.get_tensor(f"step.{name}").clone()
     return json.loads(about["progress"])
-
