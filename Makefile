@@ -86,6 +86,16 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@printf '%s\n' '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
 		> $(VENV)/share/jupyter/lab/settings/overrides.json
+	@# nbgrader, with which the tests hold the solutions compatible, stays out of students' sight.
+	@mkdir -p $(VENV)/etc/jupyter/labconfig $(VENV)/etc/jupyter/jupyter_server_config.d
+	@printf '%s\n' '{"disabledExtensions": {"@jupyter/nbgrader": true}}' \
+		> $(VENV)/etc/jupyter/labconfig/page_config.json
+	@printf '%s\n' '{"ServerApp": {"jpserver_extensions": {' \
+		'"nbgrader.server_extensions.formgrader": false,' \
+		'"nbgrader.server_extensions.validate_assignment": false,' \
+		'"nbgrader.server_extensions.assignment_list": false,' \
+		'"nbgrader.server_extensions.course_list": false}}}' \
+		> $(VENV)/etc/jupyter/jupyter_server_config.d/nbgrader_off.json
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed

@@ -4,6 +4,7 @@ from functools import partial
 
 from benchmarks.crossover import measure_crossover
 from benchmarks.generation import measure_generation
+from benchmarks.gpu import measure_gpu
 from benchmarks.growth import measure_growth
 from benchmarks.matmuls import measure_over_matmuls
 from benchmarks.measurement import Measurement
@@ -57,6 +58,13 @@ MEASUREMENTS = [
         unit="MB",
         better="less",
         measure=measure_growth,
+    ),
+    Measurement(
+        name="gpu",
+        title="training step on a GPU: speed of the Triton kernels over chunked",
+        must=1,
+        aim=3,
+        measure=measure_gpu,
     ),
 ]
 

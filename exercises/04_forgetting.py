@@ -64,8 +64,8 @@ def titans_step(W, S, key, value, theta, eta, alpha):
 check("04.2", titans_step)
 
 # %% [markdown]
-# A stream of new pairs that never repeat: without forgetting the weights grow on and on, with it
-# they find a level.
+# A stream of new pairs that never repeat: how large do the weights get? The rule corrects what is
+# wrong, so they find a level even without forgetting; the more is forgotten, the lower it lies.
 
 
 # %%
@@ -171,24 +171,32 @@ def titans_memory(W, queries, keys, values, theta, eta, alpha):
 check("04.5", titans_memory)
 
 # %% [markdown]
-# The same keys, with values that drift slowly: every value turns a little with each round. Which
-# memory follows best? The error is that of the answer before each write, so yesterday's value is
-# wrong already.
+# Now let contexts change: twelve new pairs, repeated for a while, then twelve others, and so on.
+# Each query is the *next* token's key, so that $y_t$ is what the memory expects before it is told.
+# How much should it forget, if a context lasts two rounds, and if it lasts six?
+
 
 # %%
-rng = torch.Generator().manual_seed(2)
-dim, rounds = 16, 30
-base = F.normalize(torch.randn(24, dim, generator=rng), dim=-1)
-steps = 0.5 * torch.randn(rounds, 24, dim, generator=rng)
-keys, values = base.repeat(rounds, 1)[None], steps.cumsum(0).flatten(0, 1)[None]
-theta = torch.full(keys.shape[:2], 0.5)
-errors = {}
-for a in (0.0, 0.03, 0.3):
-    gates = theta, torch.zeros_like(theta), torch.full_like(theta, a)
-    y, _, _ = titans_memory(torch.zeros(dim, dim), keys, keys, values, *gates)
-    late = torch.cat([torch.zeros_like(y[:, :24]), y[:, :-24]], 1)  # its answer one round ago
-    errors[f"alpha = {a}"] = (late - values).norm(dim=-1)[0].view(rounds, 24).mean(1)
-lines(errors, "round", "mean error")
+def expectation_error(alpha, rounds, contexts=8, pairs=12, dim=16):
+    rng = torch.Generator().manual_seed(2)
+    keys = F.normalize(torch.randn(contexts, 1, pairs, dim, generator=rng), dim=-1)
+    values = F.normalize(torch.randn(contexts, 1, pairs, dim, generator=rng), dim=-1)
+    keys, values = (x.expand(-1, rounds, -1, -1).reshape(1, -1, dim) for x in (keys, values))
+    theta = torch.full(keys.shape[:2], 0.5)
+    gates = theta, torch.zeros_like(theta), torch.full_like(theta, alpha)
+    y, _, _ = titans_memory(torch.zeros(dim, dim), keys.roll(-1, dims=1), keys, values, *gates)
+    return (y[:, :-1] - values[:, 1:]).norm(dim=-1).mean()
+
+
+alphas = [0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16]
+errors = {
+    f"{rounds} rounds": torch.stack([expectation_error(alpha, rounds) for alpha in alphas])
+    for rounds in (2, 6)
+}
+lines(errors, "alpha", "mean error", x=alphas)
+best = [alphas[int(each.argmin())] for each in errors.values()]
+print("some forgetting is best in both:", min(best) > 0)
+print("the longer a context lasts, the less should be forgotten:", best[1] < best[0])
 
 # %% [markdown]
 # **What you have:** the memory of the paper, token by token, with a matrix for weights. Lab 05

@@ -66,7 +66,7 @@ check("05.2", silu_slope)
 
 # %%
 z = torch.linspace(-6, 6, 121)
-lines({"silu": F.silu(z), "its slope": silu_slope(z)}, "z", "", x=z)
+lines({"silu": F.silu(z), "its slope": silu_slope(z)}, "z", "height and slope", x=z)
 
 # %% [markdown]
 # ## 05.3 The error, propagated back
@@ -156,7 +156,8 @@ check("05.5", deep_step)
 
 # %% [markdown]
 # Both memories are shown values that a random nonlinear map makes of the keys, each pair once. The
-# deep one is wider inside. How wrong are they about the *next* pair?
+# deep one is wider inside, and each has a step that suits it. How wrong are they about the *next*
+# pair?
 
 
 # %%
@@ -174,8 +175,8 @@ def follow(weights, theta, tokens=1500):
     return torch.stack(errors).view(-1, 100).mean(1)
 
 
-shallow = follow([torch.zeros(6, 6)], theta=0.1)
-deep = follow([2 * torch.randn(48, 6), torch.zeros(6, 48)], theta=0.03)
+shallow = follow([torch.zeros(6, 6)], theta=0.03)
+deep = follow([2 * torch.randn(48, 6), torch.zeros(6, 48)], theta=0.005)
 hundreds = range(100, 1501, 100)
 lines({"matrix": shallow, "two layers": deep}, "pairs seen", "squared error", x=hundreds)
 print("the deep memory ends below the matrix:", bool(deep[-3:].mean() < shallow[-3:].mean()))

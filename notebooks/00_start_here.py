@@ -14,7 +14,7 @@
 import torch
 
 from minititans.course import claim
-from minititans.viz.reading import direction, draw_reading, pairs, read_text, reading_explorer
+from minititans.viz.reading import draw_reading, pairs, read_text, reading_explorer
 
 # %% [markdown]
 # ## A sentence that nobody trained on
@@ -32,17 +32,14 @@ for i in range(3, 8):
 
 # %% [markdown]
 # A memory works with vectors. Every stretch of three letters gets a random direction of its own,
-# its **key**, and every letter gets one too, its **value**. They have length 1, and two different
-# ones are nearly at right angles, because there is a lot of room in 128 dimensions.
-
-# %%
-a, b = direction("after to "), direction("after be ")
-print("a · a =", round(float(a @ a), 1))
-print("a · b =", abs(round(float(a @ b), 1)))
+# its **key**, and every letter gets one too, its **value**. They have length 1. Two different ones
+# are nearly at right angles, because 128 dimensions have a lot of room: their dot product is small.
 
 # %%
 keys, values = pairs(text, look_back=3)
-keys.shape, values.shape  # [letters, dim]
+likeness = (keys @ keys.T).abs()
+print("keys:", list(keys.shape), " values:", list(values.shape))  # [letters, dim]
+print(f"a key with itself: {likeness.diag().mean():.1f}, with another: {likeness.mean():.1f}")
 
 # %% [markdown]
 # ## Three lines that learn

@@ -1,0 +1,76 @@
+"""How fast the forward kernel could be at best: what it must compute and move, on which GPU.
+
+The roofline of a kernel is the larger of two times: its multiplications at the GPU's peak rate,
+and its bytes at the memory's peak rate. Peaks are those of the makers' data sheets, for dense
+TF32. `python -m minititans.memory.triton.roofline` prints the table of docs/triton.md.
+"""
+
+from dataclasses import dataclass
+
+from minititans.memory.triton.budget import Tiles, fits
+
+
+@dataclass(frozen=True)
+class Gpu:
+    name: str
+    flops: float  # a second, TF32
+    bandwidth: float  # bytes a second
+    shared_memory: int  # bytes, for one program
+    processors: int  # multiprocessors: programs that run at once, at least
+
+
+GPUS = [
+    Gpu("L4", 60e12, 0.30e12, 99 * 1024, 58),
+    Gpu("RTX 4090", 82e12, 1.01e12, 99 * 1024, 128),
+    Gpu("A100 (80 GB)", 156e12, 2.04e12, 163 * 1024, 108),
+    Gpu("H100 (SXM)", 494e12, 3.35e12, 227 * 1024, 132),
+]
+SHAPES = [([64, 64], 64), ([64, 64, 64], 32), ([64, 64, 64], 64)]  # widths and chunk size
+
+
+def flops(widths: list[int], b: int) -> int:
+    """Multiplications and additions of one head's chunk: the products of `chunked`, all of them.
+
+    >>> flops([64, 64, 64], 64) == 16 * 2 * 64**3  # sixteen products of 64 × 64 matrices
+    True
+    """
+    layers = [d_in * d_out for d_in, d_out in zip(widths, widths[1:])]
+    surprise = sum(layers) + sum(layers[1:])  # forward, and back through all but the first
+    reading = 2 * sum(layers)  # with W and with S
+    writing = 2 * sum(layers)
+    overlaps = b * (sum(widths[:-1]) + sum(widths[1:]))  # X Aᵀ, and what it takes of Δ
+    return 2 * b * (surprise + reading + writing + overlaps + b * b)  # the last is G = D H
+
+
+def moved(widths: list[int], b: int, bytes_each: int = 2) -> int:
+    """Bytes to and from global memory for one head's chunk: q, k, v and y, and float32 gates.
+
+    >>> moved([64, 64], 64)
+    33536
+    """
+    return b * (2 * widths[0] + 2 * widths[-1]) * bytes_each + 3 * b * 4
+
+
+def table() -> str:
+    """One row for each shape and GPU."""
+    rows = [
+        "| head dim, depth, chunk | GPU | KFLOP a token | bytes a token | FLOP a byte, kernel "
+        "| FLOP a byte, GPU | bound by | tokens a second and head, at most | trains there |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for widths, b in SHAPES:
+        work, traffic = flops(widths, b) / b, moved(widths, b) / b
+        for gpu in GPUS:
+            seconds = max(work / gpu.flops, traffic / gpu.bandwidth)
+            bound = "arithmetic" if work / gpu.flops == seconds else "memory"
+            trains = fits(Tiles.of(widths, b), gpu.shared_memory, training=True)
+            rows.append(
+                f"| {widths[0]}, {len(widths) - 1}, {b} | {gpu.name} | {work / 1e3:.0f} "
+                f"| {traffic:.0f} | {work / traffic:.0f} | {gpu.flops / gpu.bandwidth:.0f} "
+                f"| {bound} | {1 / seconds / 1e6:.0f} million | {'yes' if trains else 'no'} |"
+            )
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(table())

@@ -1,0 +1,179 @@
+"""The Triton kernels through Triton's interpreter, against `chunked`: on every machine with Triton.
+
+In float64, which the interpreter can do and the formulas do not mind, so that equal means 1e-10.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from cases import assert_same, everything, random_case
+from other_process import interpreted
+
+from minititans import NeuralMemory
+from minititans.memory import MemoryState, chunked
+from minititans.memory.triton import fused
+
+pytest.importorskip("triton", reason="Triton is not installed: it exists for Linux only")
+
+# [head dim, hidden width in head dims, chunk size, tokens]: all four kernels at every tile size
+# from 16 to 128, crooked sizes that are padded, tails, one chunk and several.
+SHAPES = [
+    (16, 1, 16, 40),
+    (32, 1, 32, 45),
+    (64, 1, 64, 70),
+    (128, 1, 16, 20),
+    (16, 4, 64, 100),
+    (24, 2, 20, 50),
+    (5, 3, 7, 33),
+    (4, 1, 1, 3),
+]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("dim, expansion, chunk_size, time", SHAPES)
+@interpreted
+def test_the_kernels_equal_chunked_in_values_state_and_gradients(
+    dim, expansion, chunk_size, time, depth
+):
+    case = random_case(
+        batch=1, heads=2 if dim < 64 else 1, time=time, dim=dim, depth=depth, expansion=expansion
+    )
+    expected = everything(case, *case.run(chunked, chunk_size, clip=0.4))
+    assert_same(everything(case, *case.run(fused, chunk_size, clip=0.4)), expected)
+
+
+@pytest.mark.parametrize("clip", [None, 0.4])
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@interpreted
+def test_gates_of_exactly_0_and_1_are_exact_at_every_depth(depth, clip):
+    case = random_case(batch=1, time=21, dim=6, depth=depth, limits=True, seed=depth)
+    expected = everything(case, *case.run(chunked, 8, clip=clip))
+    assert_same(everything(case, *case.run(fused, 8, clip=clip)), expected)
+
+
+@interpreted
+def test_alpha_of_one_clears_the_memory_exactly():
+    case = random_case(time=6)
+    with torch.no_grad():
+        case.gates.alpha[:, :, 2], case.gates.eta[:, :, 2] = 1.0, 0.0
+        case.gates.theta[:, :, 2] = 0.0
+    y, _ = case.run(fused, 6)
+    assert y[:, :, 2].eq(0).all() and y[:, :, 1].ne(0).all()
+
+
+@pytest.mark.parametrize("cuts", [[16], [5, 9, 30], [1, 2, 3], [8, 24]], ids=str)
+@interpreted
+def test_any_split_of_a_sequence_gives_the_same_reading(cuts):
+    """On a chunk's boundary, inside one chunk, token by token; gradients go through the state."""
+    case = random_case(batch=1, time=33, dim=6, seed=3)
+    expected = everything(case, *case.run(chunked, 8, clip=0.4))
+    state, parts = case.start(), []
+    for first, last in pairwise([0, *cuts, 33]):
+        y, state = fused(*case.part(first, last), state, 8, clip=0.4)
+        parts.append(y)
+    assert_same(everything(case, torch.cat(parts, 2), state), expected)
+
+
+@pytest.mark.parametrize("time", [16, 21])
+@interpreted
+def test_the_starting_momentum_gets_its_gradient(time):
+    case, results = random_case(batch=1, time=time, dim=6), []
+    rng = torch.Generator().manual_seed(1)
+    start = case.start()
+    momentum = [torch.randn(w.shape, generator=rng, dtype=w.dtype) / 4 for w in start.weights]
+    for rule in (chunked, fused):
+        leaves = [m.clone().requires_grad_() for m in momentum]
+        y, state = rule(*case.part(0, time), replace(start, momentum=leaves), 8, clip=0.4)
+        total = y.square().sum() + sum(w.sin().sum() for w in state.weights + state.momentum)
+        gradients = torch.autograd.grad(total, leaves)
+        results.append({f"by momentum.{l}": g for l, g in enumerate(gradients)})
+    assert_same(results[1], results[0])
+
+
+@pytest.mark.parametrize("first", [0, 3])
+@interpreted
+def test_the_trace_is_that_of_chunked(first):
+    case = random_case(batch=2, time=29, dim=6, depth=2)
+    for clip in (None, 0.4):
+        _, state = chunked(*case.part(0, first), case.start(), 8) if first else (0, case.start())
+        expected = chunked(*case.part(first, 29), state, 8, clip=clip, trace=True)[2]
+        found = fused(*case.part(first, 29), state, 8, clip=clip, trace=True)[2]
+        assert_same(vars(found), {n: x.detach() for n, x in vars(expected).items()})
+        assert not any(x.requires_grad for x in vars(found).values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@interpreted
+def test_inputs_in_single_and_half_precision_leave_the_state_in_float32(dtype):
+    """bfloat16 is left to a GPU: the interpreter computes it wrongly."""
+    case = random_case(batch=1, time=20, dim=16, dtype=torch.float32)
+    q, k, v, gates = case.part(0, 20)
+    q, k, v = (x.detach().to(dtype).requires_grad_() for x in (q, k, v))
+    results = []
+    for rule in (chunked, fused):
+        y, state = rule(q, k, v, gates, case.start(), 16, clip=0.4)
+        assert y.dtype == dtype and state.weights[0].dtype == torch.float32
+        total = y.float().square().sum() + sum(w.sin().sum() for w in state.weights)
+        gradients = torch.autograd.grad(total, (q, k, v, *vars(gates).values(), *case.weights))
+        assert gradients[0].dtype == dtype
+        results.append({str(i): g.float() for i, g in enumerate((y, *state.weights, *gradients))})
+    assert_same(results[1], results[0], 1e-5 if dtype == torch.float32 else 2e-3)
+
+
+@interpreted
+def test_without_gradients_nothing_is_kept_and_the_result_is_the_same():
+    case = random_case(batch=1, time=21, dim=6)
+    expected, _ = case.run(fused, 8)
+    with torch.no_grad():
+        y, state = case.run(fused, 8)
+    assert torch.equal(y, expected) and not state.weights[0].requires_grad
+
+
+@interpreted
+def test_a_huge_error_does_not_overflow():
+    case = random_case(batch=1, time=9, dim=6, dtype=torch.float32)
+    case.v = (case.v.detach() * 1e30).requires_grad_()
+    y, state = case.run(fused, 4, clip=1.0)
+    assert y.isfinite().all() and all(w.isfinite().all() for w in state.weights)
+    expected, _ = case.run(chunked, 4, clip=1.0)
+    torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-5)
+
+
+@interpreted
+def test_the_layer_reads_the_same_with_every_backend():
+    x = torch.linspace(-2, 2, 2 * 11 * 12).sin().view(2, 11, 12)
+    readings = []
+    for backend in ("chunked", "triton"):
+        torch.manual_seed(0)
+        memory = NeuralMemory(12, heads=2, chunk_size=4, backend=backend)
+        y, state = memory(x)
+        more, _ = memory(x[:, :6], state)
+        assert memory.backend_in_use == backend
+        readings.append(torch.cat([y, more], 1))
+    torch.testing.assert_close(readings[1], readings[0], rtol=1e-4, atol=1e-5)
+
+
+@interpreted
+def test_auto_stays_with_chunked_on_the_cpu_even_where_kernels_are_interpreted():
+    assert NeuralMemory(16).backend_in_use == "chunked"
+
+
+@interpreted
+def test_a_second_derivative_is_refused_and_not_wrong():
+    case = random_case(batch=1, time=5, dim=4)
+    y, _ = case.run(fused, 4)
+    (gradient,) = torch.autograd.grad(y.square().sum(), case.q, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+@interpreted
+def test_what_the_kernels_cannot_do_is_refused_with_a_reason():
+    case = random_case(batch=1, time=5, dim=4)
+    with pytest.raises(ValueError, match=r"residual_norm.*chunked"):
+        case.run(fused, 4, residual_norm=True)
+    half = [w.half() for w in case.weights]
+    with pytest.raises(ValueError, match=r"float16.*expected float32.*chunked"):
+        fused(*case.part(0, 5), MemoryState.start(half, 1), 4)

@@ -1,0 +1,147 @@
+"""Where the kernels fit, what is said where they do not, and that nothing else needs Triton."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from minititans import NeuralMemory
+from minititans.memory.triton import budget, fits, why_not
+from minititans.memory.triton.budget import Tiles
+
+# Shared memory that one program can have, in KB.
+CONSUMER, A100, H100 = 99 * 1024, 163 * 1024, 227 * 1024
+
+
+@pytest.mark.parametrize(
+    "widths, chunk_size, smallest",
+    [
+        ([16, 16], 16, CONSUMER),
+        ([32, 32, 32], 32, CONSUMER),
+        ([64, 64], 32, CONSUMER),
+        ([64, 64], 64, A100),
+        ([64, 64, 64], 32, A100),
+        ([64, 64, 64], 64, H100),
+        ([128, 128], 16, H100),
+        ([128, 128, 128], 64, None),
+    ],
+)
+def test_each_gpu_class_fits_what_the_docstring_works_out(widths, chunk_size, smallest):
+    tiles = Tiles.of(widths, chunk_size)
+    for gpu in (CONSUMER, A100, H100):
+        assert fits(tiles, gpu, training=True) == (smallest is not None and gpu >= smallest)
+
+
+def test_reading_alone_fits_where_training_does_not():
+    tiles = Tiles.of([64, 64, 64], 64)
+    assert fits(tiles, H100, training=False) and not fits(tiles, A100, training=True)
+    for widths in ([16, 16], [64, 64, 64], [128, 128], [16, 64, 16]):
+        for chunk_size in (1, 16, 64):
+            tiles = Tiles.of(widths, chunk_size)
+            assert tiles.shared_memory(training=False) <= tiles.shared_memory(training=True)
+
+
+def gpu(monkeypatch, capability=(8, 0), room=A100, name="a GPU"):
+    """Pretend to have this GPU, and Triton."""
+    properties = SimpleNamespace(
+        name=name, major=capability[0], minor=capability[1], shared_memory_per_block_optin=room
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(budget, "_triton_problem", lambda: None)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    return torch.device("cuda")
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({}, None),
+        ({"widths": [128, 128]}, r"needs up to \d+ KB of shared memory, and a GPU has 163 KB"),
+        ({"widths": [16, 256, 16]}, "may be 128 at most and chunk_size 64, got 256 and 32"),
+        ({"chunk_size": 128}, "may be 128 at most and chunk_size 64, got 64 and 128"),
+        ({"residual_norm": True}, 'residual_norm is not in the kernels; backend="chunked" has it'),
+        ({"dtype": torch.float64}, r"the state is in torch\.float64, expected float32"),
+        ({"device": torch.device("cpu")}, "the memory is on cpu, expected an NVIDIA GPU"),
+    ],
+    ids=str,
+)
+def test_what_does_not_run_has_a_reason_and_a_remedy(monkeypatch, changed, message):
+    device = gpu(monkeypatch)
+    arguments = {"widths": [64, 64], "chunk_size": 32, "residual_norm": False}
+    arguments |= {"dtype": torch.float32, "device": device} | changed
+    reason = why_not(**arguments)
+    if message is None:
+        assert reason is None
+    else:
+        with pytest.raises(ValueError, match=message):
+            raise ValueError(reason)
+        assert "backend=" in reason
+
+
+def test_an_old_gpu_is_named(monkeypatch):
+    device = gpu(monkeypatch, capability=(7, 5), name="a T4")
+    reason = why_not([16, 16], 16, False, torch.float32, device)
+    assert reason.startswith("a T4 has compute capability 7.5, expected 8.0 or newer")
+
+
+def test_auto_takes_the_kernels_on_a_gpu_where_they_fit_and_chunked_elsewhere(monkeypatch):
+    gpu(monkeypatch)
+
+    def taken(**options):
+        memory = NeuralMemory(**({"dim": 64, "heads": 1, "chunk_size": 32} | options))
+        device = SimpleNamespace(device=torch.device("cuda"), dtype=torch.float32)
+        monkeypatch.setattr(memory, "start_weights", [device], raising=False)
+        return memory.backend_in_use
+
+    monkeypatch.setattr(NeuralMemory, "__setattr__", object.__setattr__)  # no real GPU tensors
+    assert taken() == "triton"
+    assert taken(residual_norm=True) == "chunked"
+    assert taken(dim=256) == "chunked"
+    assert taken(backend="sequential") == "sequential"
+    assert NeuralMemory(64).backend_in_use == "chunked"  # on the CPU
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_precision_follows_the_inputs_and_what_torch_is_allowed(monkeypatch, dtype):
+    half = dtype != torch.float32
+    for allowed in ("highest", "high", "medium"):
+        monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda allowed=allowed: allowed)
+        expected = "tf32" if half or allowed != "highest" else "ieee"
+        assert budget.precision(dtype) == expected
+
+
+WITHOUT_TRITON = """
+import sys
+sys.modules["triton"] = None  # what makes `import triton` fail
+import torch
+from minititans import NeuralMemory
+x = torch.randn(1, 20, 16)
+for backend in ("auto", "chunked", "scan", "sequential"):
+    memory = NeuralMemory(16, heads=1, chunk_size=8, backend=backend)
+    y, _ = memory(x)
+    y.sum().backward()
+assert NeuralMemory(16).backend_in_use == "chunked"
+try:
+    NeuralMemory(16, backend="triton")
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_without_triton_everything_else_works_and_asking_for_it_says_what_to_install():
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TRITON], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert "backend: got 'triton', but Triton is not installed" in done.stdout
+    assert "pip install triton" in done.stdout and 'backend="auto"' in done.stdout
+
+
+def test_importing_minititans_does_not_import_triton():
+    code = "import minititans, minititans.memory, sys; sys.exit('triton' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
