@@ -118,7 +118,11 @@ lines(dict(zip(names, what_is_left(alpha))), "token s", "share left at the end")
 # %% [markdown]
 # ## 04.4 A half-life
 #
-# Which constant `alpha` leaves exactly half of a write after `tokens` more tokens? Derive it.
+# An `alpha` of 0.02: is that a long memory or a short one? A half-life says it in tokens. Which
+# constant `alpha` leaves exactly half of a write after $n$ more tokens? Put one $\alpha$ into the
+# product of 04.3, and solve:
+#
+# $$\text{left after } n \text{ tokens} = \tfrac12 \quad\Rightarrow\quad \alpha = \;?$$
 
 
 # %%

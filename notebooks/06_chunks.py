@@ -20,6 +20,7 @@ from minititans.course import claim
 from minititans.memory import Gates, MemoryState, chunked, segment_products, sequential
 
 torch.set_default_dtype(torch.float64)  # so that "equal" can mean equal to ten digits
+torch.set_num_threads(1)  # these matrices are small: a second thread would only be in the way
 _ = torch.manual_seed(0)
 
 # %% [markdown]

@@ -76,7 +76,7 @@ def test_a_solution_passes(task, seed):
     ("task", "mistake"), MISTAKES, ids=[f"{t.id}-{m.name}".replace(" ", "-") for t, m in MISTAKES]
 )
 def test_a_mistake_fails_and_is_named_rightly(task, mistake):
-    for seed in (0, 5, 314159):
+    for seed in (0, 314159):
         result = examine(task.id, mistake.answer, seed)
         assert not result.passed
         assert result.mistake == result.diagnosis == mistake.name, result.message
@@ -133,6 +133,7 @@ def put_wrong(answer, leaf, place, change):
     return replace_leaf(answer, leaf, change(flat, spot).reshape(tensors[leaf].shape))
 
 
+@pytest.mark.slow
 @each_task
 @given(data=st.data())
 @slowly
@@ -174,6 +175,7 @@ def applies(condition, value) -> bool:
     return bool((value == what).any())
 
 
+@pytest.mark.slow
 @each_task
 def test_an_answer_that_is_wrong_only_on_some_inputs_fails(task):
     names = list(task.cases(0)[0])
@@ -285,6 +287,7 @@ def changed_solutions(path: Path):
             yield ids[node.name], namespace[node.name], change.what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", solutions(ROOT), ids=lambda path: path.stem)
 def test_a_solution_with_one_thing_changed_fails_or_is_right_on_a_thousand_inputs(path):
     count = 0
@@ -297,6 +300,7 @@ def test_a_solution_with_one_thing_changed_fails_or_is_right_on_a_thousand_input
     assert count >= 10
 
 
+@pytest.mark.slow
 @each_task
 @given(seed=st.integers(0, 10**6))
 @slowly

@@ -360,7 +360,9 @@ def test_check_in_a_notebook_stops_it_without_a_traceback(monkeypatch, tmp_path)
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     with pytest.raises(NotYet, match="not right yet") as caught:
         check(RIGHT, lambda W, key, value: -right(W, key, value))
-    shown = "\n".join(caught.value._render_traceback_())
+    lines = caught.value._render_traceback_()
+    assert all(len(line) <= 88 for line in lines)
+    shown = " ".join(" ".join(lines).split())
     assert "points exactly the other way" in shown and 'hint("02.3")' in shown
     assert "File" not in shown and "line" not in shown
 

@@ -42,6 +42,11 @@ def solve(progress: Progress, id: str) -> None:
     progress.passed.append(id)
 
 
+def flat(text: str) -> str:
+    """Without the breaks between lines."""
+    return " ".join(text.split())
+
+
 def right(W, key, value):
     return torch.outer(W @ key - value, key)
 
@@ -92,10 +97,10 @@ def test_hints_come_one_at_a_time_and_survive_a_new_session(course, capsys):
         hint("02.3")
         out = capsys.readouterr().out
         assert out.splitlines()[0] == f"Hint {number + 1} of 3 for 02.3 surprise:"
-        assert hints[number] in out and load(course).hints == {"02.3": number + 1}
+        assert hints[number] in flat(out) and load(course).hints == {"02.3": number + 1}
     hint("02.3")
     out = capsys.readouterr().out
-    assert hints[2] in out and "the last one" in out
+    assert hints[2] in flat(out) and "the last one" in out
     hint("01.1")
     assert "Hint 1 of 3" in capsys.readouterr().out
     hint("no.1")

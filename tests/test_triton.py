@@ -21,13 +21,18 @@ pytest.importorskip("triton", reason="Triton is not installed: it exists for Lin
 # from 16 to 128, crooked sizes that are padded, tails, one chunk and several.
 SHAPES = [
     (16, 1, 16, 40),
-    (32, 1, 32, 45),
-    (64, 1, 64, 70),
-    (128, 1, 16, 20),
-    (16, 4, 64, 100),
-    (24, 2, 20, 50),
     (5, 3, 7, 33),
     (4, 1, 1, 3),
+    *(
+        pytest.param(*shape, marks=pytest.mark.slow)
+        for shape in (
+            (32, 1, 32, 45),
+            (64, 1, 64, 70),
+            (128, 1, 16, 20),
+            (16, 4, 64, 100),
+            (24, 2, 20, 50),
+        )
+    ),
 ]
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from minititans import NeuralMemory
 from minititans.memory.triton import budget, fits, why_not
 from minititans.memory.triton.budget import Tiles
+from minititans.memory.triton.roofline import table
 
 # Shared memory that one program can have, in KB.
 CONSUMER, A100, H100 = 99 * 1024, 163 * 1024, 227 * 1024
@@ -116,6 +118,7 @@ def test_precision_follows_the_inputs_and_what_torch_is_allowed(monkeypatch, dty
 
 WITHOUT_TRITON = """
 import sys
+from pathlib import Path
 sys.modules["triton"] = None  # what makes `import triton` fail
 import torch
 from minititans import NeuralMemory
@@ -145,3 +148,8 @@ def test_without_triton_everything_else_works_and_asking_for_it_says_what_to_ins
 def test_importing_minititans_does_not_import_triton():
     code = "import minititans, minititans.memory, sys; sys.exit('triton' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_roofline_in_the_documents_is_the_one_the_code_computes():
+    page = Path(__file__).resolve().parent.parent / "docs" / "triton.md"
+    assert table() in page.read_text(encoding="utf-8")

@@ -1,5 +1,7 @@
 """What differs, in the student's terms: names of results, axes, tokens, cases."""
 
+import textwrap
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -26,6 +28,21 @@ KINDS = {
     "gradients": "wrong gradients",
     "unsteady": "two answers to one question",
 }
+
+
+def wrapped(text: str, width: int = 88) -> str:
+    """Break long lines between words, and keep each line's indent.
+
+    >>> print(wrapped("  a line that is too long", width=14))
+      a line that
+      is too long
+    """
+    lines = []
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        options = {"break_long_words": False, "break_on_hyphens": False}
+        lines += textwrap.wrap(line, width, subsequent_indent=indent, **options) or [""]
+    return "\n".join(lines)
 
 
 def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:

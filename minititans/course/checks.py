@@ -12,6 +12,7 @@ from typing import Any
 from minititans.course import progress_file
 from minititans.course.check_attempt import LIMIT, run_all
 from minititans.course.check_judge import Result, judge, right_answers
+from minititans.course.check_words import wrapped
 from minititans.course.labs import find_task
 
 __all__ = ["NotYet", "Result", "check", "examine", "example"]
@@ -36,7 +37,7 @@ def check(id: str, function: Any) -> None:
     result = examine(id, function, seed=secrets.randbelow(10**6))
     _latest[id] = result
     if not result.passed:
-        raise _stop(f"{result.message}\n\n{_what_now(result)}")
+        raise _stop(wrapped(f"{result.message}\n\n{_what_now(result)}"))
     print(result.message)
     if progress_file.is_kept():
         _keep(id)

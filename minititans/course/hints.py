@@ -1,6 +1,7 @@
 """`hint("02.3")`: one more hint each time, until there are none left."""
 
 from minititans.course import progress_file
+from minititans.course.check_words import wrapped
 from minititans.course.labs import find_task
 
 
@@ -17,13 +18,15 @@ def hint(id: str) -> None:
         shown["before"] = progress.hints.get(id, 0)
         progress.hints[id] = min(shown["before"] + 1, len(task.hints))
 
-    if progress_file.is_kept():
+    try:
+        if not progress_file.is_kept():
+            raise OSError("not here")
         progress_file.update(progress_file.course_folder(), count)
-    else:
+    except OSError:
         count(_unkept)
     level = min(shown["before"], len(task.hints) - 1)
     print(f"Hint {level + 1} of {len(task.hints)} for {task.id} {task.function}:")
-    print(f"  {task.hints[level]}")
+    print(wrapped(f"  {task.hints[level]}"))
     if shown["before"] >= len(task.hints):
         print(f"  That was the last one. The solution is in solutions/, lab {task.lab}.")
 

@@ -36,8 +36,8 @@ class DepthConfig:
     pairs: int = 128
     chunk_size: int = 16
     tasks: int = 4
-    steps: int = 150
-    lr: float = 0.03
+    steps: int = 100
+    lr: float = 0.04
     clip: float = 1.0
     seeds: tuple[int, ...] = (0, 1, 2)
 

@@ -28,9 +28,10 @@ from minititans.tasks.maps import BENT, FOLDED, STRAIGHT, Maps
 DEPTHS = (1, 2, 3, 4)
 LENGTHS = (32, 64, 128, 256, 512)
 SLOPES = {"straight": STRAIGHT, "bent": BENT, "folded": FOLDED}
+THOROUGH = {"steps": 300, "lr": 0.03}  # three times the steps of the notebook
 GRID = (
-    *(DepthConfig(pairs=pairs, steps=300) for pairs in LENGTHS),
-    *(DepthConfig(maps=Maps(dim, 2 * dim), width=4 * dim, steps=300) for dim in (8, 16)),
+    *(DepthConfig(pairs=pairs, **THOROUGH) for pairs in LENGTHS),
+    *(DepthConfig(maps=Maps(dim, 2 * dim), width=4 * dim, **THOROUGH) for dim in (8, 16)),
 )
 
 

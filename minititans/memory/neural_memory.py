@@ -31,6 +31,9 @@ from minititans.memory.trace import Trace
 from minititans.memory.triton import fused, why_not
 
 BACKENDS = {"sequential": sequential, "chunked": chunked, "scan": scan, "triton": fused}
+# Queries and keys shorter than this stay shorter than 1: near zero, the derivative of a norm of 1
+# would be without bound, and gradients could overflow.
+EPS = 1e-6
 
 
 class NeuralMemory(nn.Module):
@@ -159,7 +162,7 @@ class NeuralMemory(nn.Module):
             options["shared_gates"] = self.gates == "chunk"
         with torch.autocast(x.device.type, enabled=False):
             rule = BACKENDS[self.backend_in_use]
-            q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+            q, k = (F.normalize(x, dim=-1, eps=EPS) for x in (q, k))
             y, state, *traced = rule(q, k, v, gates, state, self.chunk_size, **options)
         return self._answer(x, y), replace(state, conv=conv, gates=open_gates), *traced
 
@@ -169,7 +172,7 @@ class NeuralMemory(nn.Module):
         The convolution is left out: it belongs to the sequence that is being written.
         """
         q = F.silu(F.linear(x, self.to_qkv.weight[: self.dim]))
-        q = F.normalize(rearrange(q, "b t (h d) -> b h t d", h=self.heads), dim=-1)
+        q = F.normalize(rearrange(q, "b t (h d) -> b h t d", h=self.heads), dim=-1, eps=EPS)
         with torch.autocast(x.device.type, enabled=False):
             y = network.read(weights, q.to(weights[0].dtype), self.residual_norm)
         return self._answer(x, y)

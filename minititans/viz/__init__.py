@@ -1,1 +1,1 @@
-"""Figures: pure functions from numbers to a matplotlib figure."""
+"""Figures, pure functions from numbers to a drawing or a matplotlib figure, and the widgets."""

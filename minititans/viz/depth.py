@@ -10,16 +10,16 @@ from minititans.experiments.depth import Learner, learning_curve
 from minititans.experiments.depth_grid import SLOPES, Result
 from minititans.memory import MemoryState, chunked
 from minititans.memory.network import read
-from minititans.tasks.maps import Maps
+from minititans.tasks.maps import Maps, unit_vectors
 from minititans.viz.charts import GREY, Box, Series, chart
-from minititans.viz.drawing import INK, Drawing
-from minititans.viz.explorer import Explorer, choice, explorer, steps
+from minititans.viz.drawing import INK, PALE, Drawing
+from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
 from minititans.viz.style import BLUE, GREEN, ORANGE, RED
 
 COLOURS = {1: BLUE, 2: ORANGE, 3: GREEN, 4: RED}
 DASHES = {1: "", 2: "9 4", 3: "3 3", 4: "12 3 3 3"}  # so that the lines differ in grey too
 PAIRS = (0, 8, 16, 32, 64, 128, 256, 512)
-ANGLES = 90  # points on the circle of the explorer
+ASKED = 60  # keys that the explorer asks for
 
 
 def draw_fit(
@@ -59,17 +59,24 @@ def binned(curve: Tensor) -> tuple[list[float], list[float]]:
 def draw_curves(
     panels: Mapping[str, Mapping[int, Tensor]], floors: Mapping[str, float], trained: int
 ) -> Drawing:
-    """Error against the pairs read, a panel a task, a line a depth (`[seeds, pairs]` each)."""
+    """Error against the pairs read, a panel a task, a line a depth (`[seeds, pairs]` each).
+
+    floors: the error of the best matrix, a dotted line; where it is almost zero, the axis is
+    logarithmic, so that small errors can be told apart.
+    """
     width = 820 / len(panels) - 70
     drawing = Drawing(900, 400)
     for place, (name, curves) in enumerate(panels.items()):
         box = Box(75 + place * (width + 80), 75, width, 250)
         lines = depth_lines({depth: binned(curve.mean(0)) for depth, curve in curves.items()})
-        ends = [min(line.x[0] for line in lines), max(line.x[-1] for line in lines)]
-        floor = Series(ends, [floors[name]] * 2, "", INK, "2 3", width=1.5)
+        small = floors[name] < 0.01
+        if not small:
+            ends = [min(line.x[0] for line in lines), max(line.x[-1] for line in lines)]
+            lines.append(Series(ends, [floors[name]] * 2, "", INK, "2 3", width=1.5))
         chart(
-            drawing, box, [*lines, floor], title=name if place else f"{name}: depth", log_x=True,
-            xlabel="pairs read", ylabel="" if place else "error", ylim=(0.003, 1.5), log_y=True,
+            drawing, box, lines, title=name if place else f"{name}: depth", log_x=True,
+            xlabel="pairs read", ylabel="error, log scale" if small else "error",
+            ylim=(0.003, 1.5) if small else (0, 1.2), log_y=small,
             marks=[(trained, "trained", GREY)], legend=place == 0,
         )  # fmt: skip
     return drawing
@@ -140,28 +147,30 @@ def depth_lines(points: Mapping[int, tuple[Sequence[float], Sequence[float]]]) -
 
 @dataclass(frozen=True)
 class DepthTrace:
-    """What one memory knows of one map after some pairs, along a circle of keys.
+    """What one memory knows of one map after some pairs: values of keys it has not read.
 
-    angles: of the keys asked, in degrees; the other three: the first number of the value there
+    truth, matrix, answer: `[asked, dim]`; matrix is the answer of the best matrix for all pairs
     """
 
-    angles: Tensor
     truth: Tensor
-    matrix: Tensor  # the best matrix for all pairs
+    matrix: Tensor
     answer: Tensor
+
+    def error(self, answer: Tensor) -> float:
+        return (answer - self.truth).square().sum(-1).mean().item()
 
 
 @torch.no_grad()
-def depth_trace(learner: Learner, slope: float, pairs: int) -> DepthTrace:
-    """Let the first seed's memory read some pairs of a map, then ask it around a circle."""
+def depth_trace(learner: Learner, slope: float, pairs: int, number: int = 1) -> DepthTrace:
+    """Let the first seed's memory read some pairs of a map, then ask it for other keys.
+
+    number: which map; every number is another random one.
+    """
     config = learner.config
-    dim = config.maps.dim
-    angles = torch.linspace(0, 2 * torch.pi, ANGLES)
-    circle = torch.zeros(ANGLES, dim)
-    circle[:, 0], circle[:, 1] = angles.cos(), angles.sin()
-    maps = Maps(dim, config.maps.units, slope)
-    rng = torch.Generator().manual_seed(7)
-    keys, values = maps.batch(1, max(PAIRS), rng, asked=circle)  # [1, pairs + asked, dim]
+    rng = torch.Generator().manual_seed(number)
+    asked = unit_vectors(ASKED, config.maps.dim, rng)
+    maps = Maps(config.maps.dim, config.maps.units, slope)
+    keys, values = maps.batch(1, max(PAIRS), rng, asked)  # [1, pairs + asked, dim]
     matrix = torch.linalg.lstsq(keys, values).solution[0]
     alone = replace(learner, weights=[w[:1] for w in learner.weights], raw=learner.raw[:, :1])
     state = MemoryState.start(alone.weights, 1)
@@ -169,31 +178,33 @@ def depth_trace(learner: Learner, slope: float, pairs: int) -> DepthTrace:
         k, v = keys[None, :, :pairs], values[None, :, :pairs]
         gates = alone.gates(1, pairs, config.chunk_size)
         _, state = chunked(k, k, v, gates, state, config.chunk_size, clip=config.clip)
-    answer = read(state.weights, circle[None, None])[0, 0]
-    truth = values[0, max(PAIRS) :]
-    return DepthTrace(angles.rad2deg(), truth[:, 0], (circle @ matrix)[:, 0], answer[:, 0])
+    answer = read(state.weights, asked[None, None])[0, 0]
+    return DepthTrace(values[0, max(PAIRS) :], asked @ matrix, answer)
 
 
 def draw_depth(trace: DepthTrace, curves: Mapping[int, Tensor], depth: int, pairs: int) -> Drawing:
     """Left what the memory answers, right how every depth's error falls with the pairs read."""
-    drawing = Drawing(900, 420)
+    drawing = Drawing(900, 460)
+    ours, best = trace.error(trace.answer), trace.error(trace.matrix)
+    truth = trace.truth.flatten()
     chart(
-        drawing, Box(75, 75, 400, 270),
+        drawing, Box(75, 75, 320, 320),
         [
-            Series(trace.angles, trace.truth, "the map", INK, width=1.5),
-            Series(trace.angles, trace.matrix, "best matrix", GREY, "2 3", width=1.5),
-            Series(trace.angles, trace.answer, f"depth {depth}", COLOURS[depth], width=3.5),
+            Series([-1.5, 1.5], [-1.5, 1.5], "right", INK, width=1),
+            Series(truth, trace.matrix.flatten(), f"best matrix ({best:.2f})", PALE, width=0, dots=3),
+            Series(truth, trace.answer.flatten(), f"depth {depth} ({ours:.2f})", COLOURS[depth],
+                   width=0, dots=3),
         ],
-        title=f"Answers after {pairs} pairs", xlabel="angle of the key (degrees)",
-        ylabel="value, first number", ylim=(-1.6, 1.6),
+        title=f"Answers for new keys after {pairs} pairs (error)", xlabel="true value",
+        ylabel="answer", xlim=(-1.5, 1.5), ylim=(-1.5, 1.5),
     )  # fmt: skip
     lines = depth_lines({each: binned(curve.mean(0)) for each, curve in curves.items()})
     lines = [
         replace(line, width=4.5 if line.label == str(depth) else 1.2, dots=0) for line in lines
     ]
     chart(
-        drawing, Box(560, 75, 310, 270), lines, title="Error of predictions: depth",
-        xlabel="pairs read", ylabel="error", log_x=True, ylim=(0, 1.2),
+        drawing, Box(500, 75, 370, 320), lines, title="The mean over 48 maps: depth",
+        xlabel="pairs read", ylabel="error", log_x=True, xlim=(1, 600), ylim=(0, 1.2),
         marks=[(pairs, "", INK)] if pairs else [],
     )  # fmt: skip
     return drawing
@@ -209,13 +220,14 @@ def depth_explorer(learners: Mapping[int, Learner]) -> Explorer:
         for kind, slope in SLOPES.items()
     }
 
-    def draw(kind: str, depth: int, pairs: int) -> Drawing:
-        trace = depth_trace(learners[depth], SLOPES[kind], pairs)
+    def draw(kind: str, number: int, depth: int, pairs: int) -> Drawing:
+        trace = depth_trace(learners[depth], SLOPES[kind], pairs, number)
         return draw_depth(trace, curves[kind], depth, pairs)
 
     return explorer(
         draw,
-        kind=choice("bent", list(SLOPES), "map"),
-        depth=steps(2, list(learners), "depth"),
+        kind=choice("folded", list(SLOPES), "kind of map"),
+        number=slider(1, 1, 20, 1, "map number"),
+        depth=steps(3, list(learners), "depth"),
         pairs=steps(128, PAIRS, "pairs read"),
     )

@@ -5,6 +5,7 @@ and its bytes at the memory's peak rate. Peaks are those of the makers' data she
 TF32. `python -m minititans.memory.triton.roofline` prints the table of docs/triton.md.
 """
 
+import itertools
 from dataclasses import dataclass
 
 from minititans.memory.triton.budget import Tiles, fits
@@ -34,7 +35,7 @@ def flops(widths: list[int], b: int) -> int:
     >>> flops([64, 64, 64], 64) == 16 * 2 * 64**3  # sixteen products of 64 × 64 matrices
     True
     """
-    layers = [d_in * d_out for d_in, d_out in zip(widths, widths[1:])]
+    layers = [d_in * d_out for d_in, d_out in itertools.pairwise(widths)]
     surprise = sum(layers) + sum(layers[1:])  # forward, and back through all but the first
     reading = 2 * sum(layers)  # with W and with S
     writing = 2 * sum(layers)
