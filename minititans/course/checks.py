@@ -38,7 +38,8 @@ def check(id: str, function: Any) -> None:
     _latest[id] = result
     if not result.passed:
         raise _stop(wrapped(f"{result.message}\n\n{_what_now(result)}"))
-    print(result.message)
+    encoding = sys.stdout.encoding or "utf-8"
+    print(result.message.encode(encoding, errors="replace").decode(encoding))
     if progress_file.is_kept():
         _keep(id)
 

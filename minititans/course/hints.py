@@ -18,11 +18,13 @@ def hint(id: str) -> None:
         shown["before"] = progress.hints.get(id, 0)
         progress.hints[id] = min(shown["before"] + 1, len(task.hints))
 
+    kept = progress_file.is_kept()
     try:
-        if not progress_file.is_kept():
-            raise OSError("not here")
-        progress_file.update(progress_file.course_folder(), count)
-    except OSError:
+        if kept:
+            progress_file.update(progress_file.course_folder(), count)
+    except OSError:  # a folder that cannot be written to
+        kept = False
+    if not kept:
         count(_unkept)
     level = min(shown["before"], len(task.hints) - 1)
     print(f"Hint {level + 1} of {len(task.hints)} for {task.id} {task.function}:")

@@ -186,15 +186,14 @@ def draw_depth(trace: DepthTrace, curves: Mapping[int, Tensor], depth: int, pair
     """Left what the memory answers, right how every depth's error falls with the pairs read."""
     drawing = Drawing(900, 460)
     ours, best = trace.error(trace.answer), trace.error(trace.matrix)
-    truth = trace.truth.flatten()
+    truth, dots = trace.truth.flatten(), {"width": 0, "dots": 3}
+    matrix = Series(truth, trace.matrix.flatten(), f"best matrix ({best:.2f})", PALE, **dots)
+    answer = Series(
+        truth, trace.answer.flatten(), f"depth {depth} ({ours:.2f})", COLOURS[depth], **dots
+    )
+    right = Series([-1.5, 1.5], [-1.5, 1.5], "right", INK, width=1)
     chart(
-        drawing, Box(75, 75, 320, 320),
-        [
-            Series([-1.5, 1.5], [-1.5, 1.5], "right", INK, width=1),
-            Series(truth, trace.matrix.flatten(), f"best matrix ({best:.2f})", PALE, width=0, dots=3),
-            Series(truth, trace.answer.flatten(), f"depth {depth} ({ours:.2f})", COLOURS[depth],
-                   width=0, dots=3),
-        ],
+        drawing, Box(75, 75, 320, 320), [right, matrix, answer],
         title=f"Answers for new keys after {pairs} pairs (error)", xlabel="true value",
         ylabel="answer", xlim=(-1.5, 1.5), ylim=(-1.5, 1.5),
     )  # fmt: skip
@@ -203,7 +202,7 @@ def draw_depth(trace: DepthTrace, curves: Mapping[int, Tensor], depth: int, pair
         replace(line, width=4.5 if line.label == str(depth) else 1.2, dots=0) for line in lines
     ]
     chart(
-        drawing, Box(500, 75, 370, 320), lines, title="The mean over 48 maps: depth",
+        drawing, Box(500, 75, 370, 320), lines, title="The mean over many maps: depth",
         xlabel="pairs read", ylabel="error", log_x=True, xlim=(1, 600), ylim=(0, 1.2),
         marks=[(pairs, "", INK)] if pairs else [],
     )  # fmt: skip
