@@ -80,7 +80,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 		echo "Could not make the virtual environment $(VENV)."; \
 		echo "On Debian and Ubuntu: sudo apt install python3-venv, then run make again."; \
 		exit 1; }
-	@echo "Installing into $(VENV): a few minutes and over 1 GB the first time."
+	@echo "Installing into $(VENV): a few minutes and up to 2 GB the first time."
 	$(PY) -m pip install --disable-pip-version-check -c constraints.txt -e '.[lab,test]'
 	@# JupyterLab would open with a question about news; the course opens without it.
 	@mkdir -p $(VENV)/share/jupyter/lab/settings

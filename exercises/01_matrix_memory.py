@@ -2,11 +2,13 @@
 # # Lab 01: a matrix that remembers
 #
 # You build the simplest memory there is: a matrix that pairs are written into and read from. It
-# goes with the notebook *A matrix that remembers*. Five tasks, about 45 minutes.
+# goes with the notebook [A matrix that remembers](../notebooks/01_matrix_memory.ipynb). Five
+# tasks; plan 45 minutes.
 #
 # **How it works.** Each task has a cell with a hole in it, and below it a cell with `check`.
 # Write your function, run both. `check` tries your function on fresh inputs and says what is
-# right, or what differs, and when it recognises a typical mistake, which one.
+# right, or what differs, and when it recognises a typical mistake, which one. A function that
+# works for more than ten seconds is stopped.
 #
 # - `hint("01.1")` gives a hint, and another one each time, three in all
 # - `example("01.1")` gives inputs to try: `hebbian_write(**example("01.1"))`

@@ -2,8 +2,8 @@
 # # Lab 02: surprise is a gradient
 #
 # The matrix of lab 01 adds every pair, whether it knows it already or not. Here you build a memory
-# that writes only what surprises it. It goes with the notebook *Surprise is a gradient*. Six
-# tasks, about an hour.
+# that writes only what surprises it. It goes with the notebook [Surprise is a
+# gradient](../notebooks/02_surprise.ipynb). Six tasks; plan an hour.
 #
 # `check` tells you what is right and what differs, `hint("02.1")` helps, `progress()` shows where
 # you are, and `surprise(**example("02.3"))` runs your function on an example.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Lab 03: surprise that lingers
 #
-# Something surprising happens, and for a while you remember everything around it, also what is
-# not surprising in itself. The memory of lab 02 cannot do that: it writes a token by the surprise
-# of that token alone. Here you give it momentum. It goes with the notebook *Surprise that
-# lingers*. Five tasks, about an hour.
+# Something surprising happens, and for a while you remember everything around it, also what is not
+# surprising in itself. The memory of lab 02 cannot do that: it writes a token by the surprise of
+# that token alone. Here you give it momentum. It goes with the notebook [Surprise that
+# lingers](../notebooks/03_momentum.ipynb). Five tasks; plan an hour.
 #
 # `check`, `hint("03.1")`, `example("03.1")` and `progress()` work as before.
 

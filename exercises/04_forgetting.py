@@ -2,8 +2,8 @@
 # # Lab 04: learning to forget
 #
 # A memory of fixed size that only ever adds will overflow. Here it learns to let go, and with that
-# the rule of the paper is complete: equations (13) and (14). It goes with the notebook *Learning to
-# forget*. Five tasks, about 50 minutes.
+# the rule of the paper is complete: equations (13) and (14). It goes with the notebook [Learning
+# to forget](../notebooks/04_forgetting.ipynb). Five tasks; plan 50 minutes.
 #
 # `check`, `hint("04.1")`, `example("04.1")` and `progress()` work as before.
 

@@ -3,8 +3,8 @@
 #
 # A matrix can only store linear maps. The paper's memory is a small network: layers with SiLU
 # between them, and all their weights change while it reads. Here you differentiate such a memory
-# by hand and write to all of its layers. It goes with the notebook *A deeper memory*. Five tasks,
-# about an hour.
+# by hand and write to all of its layers. It goes with the notebook [A deeper
+# memory](../notebooks/05_depth.ipynb). Five tasks; plan an hour.
 #
 # `check`, `hint("05.1")`, `example("05.1")` and `progress()` work as before.
 

@@ -2,8 +2,9 @@
 # # Lab 06: training in parallel
 #
 # The rule as you have it takes one token after another. Here you turn a whole chunk of tokens into
-# a few matrix products, with the same result to the last digit, and then let a sequence arrive in
-# pieces. It goes with the notebook *Training in parallel*. Six tasks, about 90 minutes.
+# a few matrix products that give the same numbers as the loop, and then let a sequence arrive in
+# pieces. It goes with the notebook [Training in parallel](../notebooks/06_chunks.ipynb). Six
+# tasks; plan 90 minutes.
 #
 # The trick: inside a chunk every surprise is measured at the weights $W_{start}$ with which the
 # chunk began, equation (16). Then all surprises are known at once, and what remains is products of

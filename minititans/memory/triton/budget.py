@@ -150,9 +150,10 @@ def interpreting() -> bool:
 def precision(dtype: torch.dtype) -> str:
     """How `tl.dot` may round the numbers it multiplies, for inputs of this dtype.
 
-    Half-precision inputs go through TF32: its ten bits hold a float16 and a bfloat16 exactly, so
-    that only the weights are rounded, as finely as float16 would. Float32 inputs are multiplied
-    as float32 unless torch itself was allowed less (`torch.set_float32_matmul_precision`).
+    Half-precision inputs go through TF32: its ten bits hold a float16 and a bfloat16 exactly, and
+    weights and intermediate results are rounded as finely as float16 would. Float32 inputs are
+    multiplied as float32 unless torch itself was allowed less
+    (`torch.set_float32_matmul_precision`).
     """
     if dtype in (torch.float16, torch.bfloat16):
         return "tf32"
