@@ -37,7 +37,8 @@ NOTEBOOKS = [
 def lab(tmp_path_factory):
     """JupyterLab on a copy of the notebooks, so that running them changes nothing here."""
     folder = tmp_path_factory.mktemp("course")
-    shutil.copytree(ROOT / "notebooks", folder / "notebooks")
+    for name in ("notebooks", "results"):  # notebooks read stored results
+        shutil.copytree(ROOT / name, folder / name)
     with jupyterlab(folder, tmp_path_factory.mktemp("settings")) as running:
         yield running
 

@@ -158,6 +158,11 @@ def test_a_result_holds_its_configuration_and_another_one_is_refused(tmp_path):
         depth_grid.run([replace(SMALL, steps=4)], (1,), tmp_path, progress=False)
 
 
+def test_a_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no results of the depth experiment"):
+        depth_grid.load_all(tmp_path)
+
+
 def test_the_command_writes_results_and_a_table(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(depth_grid, "GRID", (SMALL,))
     monkeypatch.setattr(depth_grid, "DEPTHS", (1, 2))

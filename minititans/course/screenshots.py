@@ -58,7 +58,8 @@ def main() -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         served, settings = Path(temporary, "course"), Path(temporary, "settings")
-        shutil.copytree("notebooks", served / "notebooks")
+        for name in ("notebooks", "results"):  # notebooks read stored results
+            shutil.copytree(name, served / name)
         settings.mkdir()
         with jupyterlab(served, settings) as lab, browser() as chromium:
             for shot in SHOTS:

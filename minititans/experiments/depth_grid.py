@@ -118,6 +118,11 @@ def load(file: str | Path, config: DepthConfig | None = None) -> Result:
 def load_all(folder: str | Path) -> list[Result]:
     """Every result in a folder, by dimension, length and depth."""
     results = [load(file) for file in Path(folder).glob("dim*-pairs*-depth*.json")]
+    if not results:
+        raise FileNotFoundError(
+            f"folder: {str(folder)!r} holds no results of the depth experiment; expected the "
+            "repository's results/depth, or run: minititans experiment depth --out FOLDER"
+        )
     return sorted(results, key=lambda r: (r.dim, r.pairs, r.depth))
 
 
