@@ -24,7 +24,7 @@ BATCH, HEADS, TIME, DIM, DEPTH, CHUNK = 4, 4, 1024, 64, 2, 64
 
 aten = torch.ops.aten
 OPERATIONS = {aten.mm: torch.mm, aten.bmm: torch.bmm, aten.addmm: torch.addmm}
-OPERATIONS |= {aten.baddbmm: torch.baddbmm}
+OPERATIONS |= {aten.baddbmm: torch.baddbmm, aten.baddbmm_: torch.baddbmm}
 # What would hide matmuls from the recorder if it ever came through undivided.
 UNDIVIDED = (aten.matmul, aten.einsum, aten.linear, aten.addbmm, aten.mv, aten.dot)
 

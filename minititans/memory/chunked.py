@@ -27,6 +27,7 @@ from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
+from minititans.memory.chunk_layer import read_layer, write_layer
 from minititans.memory.chunks import Step, Weights, over_chunks
 from minititans.memory.gates import Gates, segment_products
 from minititans.memory.network import add_norm, surprise_factors
@@ -82,17 +83,12 @@ class Chunk:
     v: Tensor
     H: Tensor  # [rows, b, b]
     G: Tensor
-    # The first layer's part of `read` and `write`: Q and K do not wait for the weights.
-    overlap: Tensor  # [rows, b, b]   G ⊙ (Q Kᵀ)
-    beta_q: Tensor  # [rows, b, dim]   β ⊙ Q, f ⊙ Q
-    f_q: Tensor
-    into_W_k: Tensor  # [rows, b, dim]   into_W ⊙ K, into_S ⊙ K
-    into_S_k: Tensor
     m: Tensor  # [rows, b, 1]
     f: Tensor
     beta: Tensor
     into_W: Tensor  # [rows, b, 1]   last row of G: how much of each surprise ends up in W
     into_S: Tensor  # [rows, b, 1]   last row of H: and how much in S
+    last: tuple[Tensor, Tensor, Tensor]  # [rows, 1, 1]   m, f and β of the last token
 
 
 def prepare(
@@ -108,23 +104,18 @@ def prepare(
     f = D @ m
     beta = D[..., :1] * (1 - alpha)[..., :1, None]
     into_W, into_S = G[..., -1, :, None], H[..., -1, :, None]
-    first_layer = (G * (q @ k.mT), beta * q, f * q, into_W * k, into_S * k)
-    parts = (q, k, v, H, G, *first_layer, m, f, beta, into_W, into_S)
+    last = zip(*(gate[:, :, -1:].unbind(0) for gate in (m, f, beta)))
+    parts = (q, k, v, H, G, m, f, beta, into_W, into_S)
     # unbind, not indexing: the backward of an index allocates all chunks for each chunk
-    return [Chunk(*tensors) for tensors in zip(*(part.unbind(0) for part in parts))]
+    return [Chunk(*each) for each in zip(*(part.unbind(0) for part in parts), last)]
 
 
 def read(chunk: Chunk, W: Weights, S: Weights, a: list[Tensor], delta: list[Tensor]) -> Tensor:
     """Every token's query answered by its own W_t, layer by layer: `[rows, b, d_out]`."""
-    X, beta_X, f_X, overlap = chunk.q, chunk.beta_q, chunk.f_q, chunk.overlap
-    for layer in range(len(W)):
-        if layer > 0:
-            X = F.silu(X)
-            beta_X, f_X = chunk.beta * X, chunk.f * X
-            overlap = chunk.G * torch.bmm(X, a[layer].mT)
-        X = torch.bmm(beta_X, W[layer].mT)
-        X = torch.baddbmm(X, f_X, S[layer].mT)
-        X = torch.baddbmm(X, overlap, delta[layer])
+    X = chunk.q
+    for layer, factors in enumerate(zip(W, S, a, delta)):
+        X = F.silu(X) if layer > 0 else X
+        X = read_layer(X, *factors, chunk.G, chunk.beta, chunk.f)
     return X
 
 
@@ -132,13 +123,9 @@ def write(
     chunk: Chunk, W: Weights, S: Weights, a: list[Tensor], delta: list[Tensor]
 ) -> tuple[Weights, Weights]:
     """W and S after the chunk's last token."""
-    m, f, beta = chunk.m[:, -1:], chunk.f[:, -1:], chunk.beta[:, -1:]  # [rows, 1, 1]
-    into_W, into_S = chunk.into_W_k, chunk.into_S_k
-    W_after, S_after = [], []
-    for layer in range(len(W)):
-        if layer > 0:
-            into_W, into_S = chunk.into_W * a[layer], chunk.into_S * a[layer]
-        kept = torch.addcmul(beta * W[layer], f, S[layer])
-        W_after.append(torch.baddbmm(kept, delta[layer].mT, into_W))
-        S_after.append(torch.baddbmm(m * S[layer], delta[layer].mT, into_S))
-    return W_after, S_after
+    after = [
+        write_layer(*factors, chunk.into_W, chunk.into_S, *chunk.last)
+        for factors in zip(W, S, a, delta)
+    ]
+    W_after, S_after = zip(*after)
+    return list(W_after), list(S_after)

@@ -86,7 +86,7 @@ def surprise_factors(
         error = values - keys - normed
         delta = _normalise_backward(error, normed, inverse_std)
     else:
-        delta = error = values - torch.bmm(inputs[-1], weights[-1].mT)
+        delta = error = torch.baddbmm(values, inputs[-1], weights[-1].mT, alpha=-1)
 
     if clip is not None:
         # The clipped gradient depends on the error's direction alone, so a huge error is
