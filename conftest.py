@@ -3,12 +3,9 @@
 import os
 from importlib.util import find_spec
 
-# Before torch is imported, and inherited by notebook kernels. Threads that wait busily slow
-# small matmuls down many times over as soon as another process wants the same cores.
-os.environ.setdefault("OMP_NUM_THREADS", "2")
-if "PYTEST_XDIST_WORKER" in os.environ:  # `make test` runs two of them side by side
-    os.environ["OMP_NUM_THREADS"] = "1"
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Before torch is imported, and inherited by notebook kernels: `make test` runs two tests side by
+# side, and their matrices are small. Threads that wait for each other would only be in the way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # `--doctest-modules` imports each .py file that it finds, and importing these would run them.
 collect_ignore_glob = ["notebooks/*.py", "exercises/*.py", "solutions/*.py", "benchmarks/*.py"]

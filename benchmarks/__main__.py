@@ -8,10 +8,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-# Before torch is imported, and inherited by the processes we start: threads that wait busily
-# would take a core from whatever else is running, and be slowed down by it in turn.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
 import torch
 
 from benchmarks.figure import picture

@@ -6,7 +6,6 @@ torchrun --nproc-per-node 2 -m minititans.train ...     data-parallel; with --sh
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +21,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the command line says, and print what came of it; 2 when an option is wrong."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
     try:
         config = config_from(arguments)
         from minititans.training.loop import train
