@@ -1,7 +1,8 @@
-"""The widgets in JupyterLab and Chromium: every notebook that has one, every control of it."""
+"""The widgets in Chromium: every control of every notebook in JupyterLab, one in Notebook 7."""
 
 import shutil
 import statistics
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -34,12 +35,17 @@ NOTEBOOKS = [
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    """JupyterLab on a copy of the notebooks, so that running them changes nothing here."""
+def course(tmp_path_factory):
+    """A copy of the notebooks, so that running them changes nothing here."""
     folder = tmp_path_factory.mktemp("course")
     for name in ("notebooks", "results"):  # notebooks read stored results
         shutil.copytree(ROOT / name, folder / name)
-    with jupyterlab(folder, tmp_path_factory.mktemp("settings")) as running:
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(course, tmp_path_factory):
+    with jupyterlab(course, tmp_path_factory.mktemp("settings")) as running:
         yield running
 
 
@@ -78,6 +84,25 @@ def test_a_widget_works_in_jupyterlab(name, lab, page):
     for number in range(explorers.count()):
         try_out(page, explorers.nth(number), f"{Path(name).stem}-{number + 1}")
     assert [words for words in page.complaints if is_ours(words)] == []
+
+
+@pytest.mark.skipif(find_spec("notebook") is None, reason="needs: pip install notebook")
+def test_the_stepper_works_in_notebook_7(course, page, tmp_path):
+    with jupyterlab(course, tmp_path, "notebook") as notebook_7:
+        open_notebook(page, notebook_7, "notebooks/02_surprise.ipynb")
+        run_all(page)
+        assert errors_in_outputs(page) == []
+        ARTEFACTS.mkdir(exist_ok=True)
+        explorer = page.locator(".minititans-explorer").first
+        explorer.scroll_into_view_if_needed()
+        # With the mouse: there, arrow keys belong to the notebook as long as no cell is edited.
+        for number in range(explorer.locator(".noUi-target").count()):
+            before = picture(explorer)
+            slider = explorer.locator(".noUi-target").nth(number)
+            slider.click(position={"x": 0.7 * slider.bounding_box()["width"], "y": 2})
+            wait_for_another(page, explorer, before)
+        play(page, explorer, explorer.locator(".widget-play").locator("button").first)
+        explorer.screenshot(path=ARTEFACTS / "notebook-7.png")
 
 
 def try_out(page, explorer, name: str) -> None:

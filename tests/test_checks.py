@@ -51,7 +51,7 @@ def test_every_task_has_a_solution_under_its_name_and_every_solution_a_task():
 
 
 def test_labs_have_three_to_six_tasks_numbered_in_order():
-    assert [*all_labs()] == ["01", "02", "03", "04", "05", "06"]
+    assert {"01", "02", "03", "04", "05", "06"} <= {*all_labs()}  # and any later one
     for number, lab in all_labs().items():
         assert 3 <= len(lab.tasks) <= 6
         assert [t.id for t in lab.tasks] == [f"{number}.{i + 1}" for i in range(len(lab.tasks))]

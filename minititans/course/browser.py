@@ -1,4 +1,4 @@
-"""JupyterLab in a real browser: for the tests of the widgets and for the README's screenshots.
+"""JupyterLab, or Notebook 7, in a real browser: to test the widgets and take screenshots.
 
 Needs Chromium, and playwright (in the extra `test`) to steer it. Playwright's own browsers are
 not needed: any Chromium or Chrome on the path will do.
@@ -52,31 +52,40 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, (named, *BROWSERS) if named else BROWSERS)), None)
 
 
+# The two programs: the option that lets a test steer it, and where it shows a notebook alone.
+PROGRAMS = {
+    "jupyterlab": ("LabApp", "doc/tree"),
+    "notebook": ("JupyterNotebookApp", "notebooks"),
+}
+
+
 @dataclass(frozen=True)
 class Lab:
-    """A running JupyterLab."""
+    """A running JupyterLab or Notebook 7."""
 
     address: str
     token: str
+    path: str
 
     def page(self, notebook: str) -> str:
         """The address of a notebook, alone on its page."""
-        return f"{self.address}/doc/tree/{notebook}?token={self.token}"
+        return f"{self.address}/{self.path}/{notebook}?token={self.token}"
 
 
 @contextmanager
-def jupyterlab(folder: Path, settings: Path) -> Iterator[Lab]:
-    """Serve a folder on this machine only. settings: an empty folder for JupyterLab's own files."""
+def jupyterlab(folder: Path, settings: Path, program: str = "jupyterlab") -> Iterator[Lab]:
+    """Serve a folder on this machine only. settings: an empty folder for the program's own files."""
+    steered, shown_at = PROGRAMS[program]
     for name, values in SETTINGS.items():
         path = settings / f"{name}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values), encoding="utf-8")
     port, token = _free_port(), secrets.token_hex(16)
     command = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser"),
+        *(sys.executable, "-m", program, "--no-browser"),
         *(f"--port={port}", "--ServerApp.port_retries=0", "--ServerApp.ip=127.0.0.1"),
         *(f"--ServerApp.root_dir={folder}", f"--IdentityProvider.token={token}"),
-        "--LabApp.expose_app_in_browser=True",
+        f"--{steered}.expose_app_in_browser=True",
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
@@ -84,7 +93,7 @@ def jupyterlab(folder: Path, settings: Path) -> Iterator[Lab]:
     log = settings / "jupyterlab.log"
     with log.open("wb") as output:
         server = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
-    lab = Lab(f"http://127.0.0.1:{port}", token)
+    lab = Lab(f"http://127.0.0.1:{port}", token, shown_at)
     try:
         _wait_for(lab, server, log)
         yield lab
