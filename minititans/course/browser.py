@@ -74,7 +74,7 @@ class Lab:
 
 @contextmanager
 def jupyterlab(folder: Path, settings: Path, program: str = "jupyterlab") -> Iterator[Lab]:
-    """Serve a folder on this machine only. settings: an empty folder for the program's own files."""
+    """Serve a folder on this machine only. settings: an empty folder for its own files."""
     steered, shown_at = PROGRAMS[program]
     for name, values in SETTINGS.items():
         path = settings / f"{name}.jupyterlab-settings"
