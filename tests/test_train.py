@@ -150,9 +150,19 @@ def test_memory_is_carried_only_in_the_later_steps(tmp_path):
     assert sizes == [1, 1, 6, 4]
 
 
-def test_a_passage_longer_than_the_text_is_refused_before_the_first_step(tmp_path):
-    with pytest.raises(ValueError, match="carry: got 500 steps of up to 24 bytes"):
-        loop.train(tiny(tmp_path, carry=500))
+def test_a_passage_is_as_long_as_the_text_allows(tmp_path):
+    config = tiny(tmp_path, carry=500, carry_from=0.0, steps=1000)
+    task = loop.make_task(config)
+    fitted = loop.fit_to(task, config, CPU)
+    assert fitted.carry == (len(task.train) - 1) // max(config.lengths) < 500
+    assert len(passage(fitted, task, 0)) == fitted.carry
+
+
+def test_a_text_shorter_than_one_sequence_is_refused_before_the_first_step(tmp_path):
+    config = tiny(tmp_path, lengths=(100_000,))
+    with pytest.raises(ValueError, match="lengths: got up to 100000, expected less than the"):
+        loop.train(config)
+    assert not config.folder.exists()
 
 
 def test_a_step_reads_on_with_the_memory_that_the_step_before_left(tmp_path):

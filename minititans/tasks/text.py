@@ -41,7 +41,7 @@ class Text:
         if length + 1 > len(self.train):
             raise ValueError(
                 f"length: got {length}, expected less than the {len(self.train):,} bytes of text "
-                "to train on; give more text, or a smaller --carry or --lengths"
+                "to train on; give more text, or smaller --lengths"
             )
         starts = torch.randint(len(self.train) - length, (size, 1), generator=generator)
         windows = self.train[starts + torch.arange(length + 1)].long()  # [size, length + 1]

@@ -56,20 +56,23 @@ def make_task(config: TrainConfig) -> Task:
 
 
 def fit_to(task: Task, config: TrainConfig, here: World) -> TrainConfig:
-    """Give the model the task's vocabulary, and see that every process gets its rows."""
+    """Fit vocabulary and passages to the task, and see that every process gets its rows."""
     parts = here.size * config.accumulate
     if config.batch % parts:
         raise ValueError(
             f"batch: got {config.batch}, expected a multiple of {parts}: "
             f"{here.size} processes times accumulate, {config.accumulate}"
         )
-    longest = config.carry * max(config.lengths)
-    if len(getattr(task, "train", range(longest + 1))) <= longest:
-        raise ValueError(
-            f"carry: got {config.carry} steps of up to {max(config.lengths)} bytes, expected less "
-            f"than the {len(task.train):,} bytes of text to train on"
-        )
-    return replace(config, model=replace(config.model, vocab_size=task.vocab_size))
+    carry, text = config.carry, getattr(task, "train", None)
+    if text is not None:  # as many steps as the text has room for
+        carry = min(carry, (len(text) - 1) // max(config.lengths))
+        if carry < 1:
+            raise ValueError(
+                f"lengths: got up to {max(config.lengths)}, expected less than the {len(text):,} "
+                "bytes of text to train on"
+            )
+    model = replace(config.model, vocab_size=task.vocab_size)
+    return replace(config, carry=carry, model=model)
 
 
 def prepare_folder(config: TrainConfig, task: Task, fresh: bool) -> None:
