@@ -1,4 +1,4 @@
-"""The command: measure, print the table as it grows, write bench.json and bench.png."""
+"""The command: measure, print the table as it grows, write it down with a picture."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from benchmarks.figure import picture
 from benchmarks.line import line_of
 from benchmarks.machine import machine
 from benchmarks.measurements import LONG, MEASUREMENTS
-from benchmarks.report import HEADER, QUICK, as_json, document, row
+from benchmarks.report import HEADER, QUICK, as_json, document, markdown, row
 from minititans.memory.files import write_whole
 
 OUT = Path("results/bench")
@@ -56,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     files = {
         out / "bench.json": as_json(document(lines, about, options.quick, complete, seconds)),
         out / "bench.png": picture(lines, options.quick),
+        out / "table.md": markdown(lines, about, options.quick),
     }
     for path, content in files.items():
         with write_whole(path) as temporary:
@@ -86,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
         "--out",
         type=Path,
         metavar="DIR",
-        help=f"where bench.json and bench.png go (default {OUT}; with --only or --quick "
+        help=f"where bench.json, bench.png and table.md go (default {OUT}; with --only or --quick "
         f"{OUT / 'partial'}, so that a whole run's results stay)",
     )
     return parser

@@ -1,4 +1,4 @@
-"""The results as people and programs read them: a table and a JSON document."""
+"""The results as people and programs read them: a table, a page and a JSON document."""
 
 import json
 from dataclasses import asdict
@@ -22,6 +22,21 @@ def row(line: Line) -> str:
         f"{label:{WIDTH}}{number(m.value) + ' ' + unit:>9}  {between:>15}"
         f"  {target(line.of, line.of.must):>7}  {target(line.of, line.of.aim):>7}  {line.verdict}"
     )
+
+
+def markdown(lines: list[Line], machine: dict[str, Any], quick: bool) -> bytes:
+    """The same as a page: one row a line, and on what machine."""
+    rows = ["| | measured | middle 80 % | must | aim | |", "| --- | --- | --- | --- | --- | --- |"]
+    for line in lines:
+        of, m = line.of, line.measured
+        found = (
+            [f"{number(m.value)} {of.unit}", f"{number(m.low)} to {number(m.high)}"] if m else []
+        )
+        cells = [*(found or ["", ""]), target(of, of.must), target(of, of.aim)]
+        rows.append("| " + " | ".join([of.title, *cells, line.verdict]) + " |")
+    on = ", ".join(f"{key} {value or 'not installed'}" for key, value in machine.items())
+    warning = [QUICK, ""] if quick else []
+    return ("\n".join([*warning, *rows, "", f"On: {on}."]) + "\n").encode()
 
 
 def target(of: Measurement, value: float) -> str:

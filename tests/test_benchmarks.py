@@ -17,7 +17,7 @@ from benchmarks.line import line_of
 from benchmarks.matmuls import BATCH, CHUNK, DIM, HEADS, Recorder, random_inputs, replay
 from benchmarks.measurement import Line, Measured, Measurement, Unavailable
 from benchmarks.measurements import MEASUREMENTS
-from benchmarks.report import as_json, document, row
+from benchmarks.report import as_json, document, markdown, row
 from benchmarks.resident import CLEAR_REFS, extra_peak
 from benchmarks.timing import Side, interleaved, ratio, summary
 from minititans.memory import chunked
@@ -164,6 +164,10 @@ def test_results_of_every_kind_become_json_and_a_picture():
         "not measured",
     ]
     assert parsed["lines"][0]["details"] == {"tokens": 5}
+    page = markdown(lines, {"cpu": "any"}, quick=False).decode().splitlines()
+    assert page[2].endswith("| 12.0 × | 11.0 to 13.0 | ≥ 10 | ≥ 20 | reaches must |")
+    assert page[4].endswith("| not measured |") and page[-1] == "On: cpu any."
+    assert len({line.count("|") for line in page[:5]}) == 1
     for some in (lines, lines[2:]):
         assert size_of_png(picture(some, quick=False)) > (800, 100)
 
@@ -181,7 +185,7 @@ def test_a_quick_run_of_one_line_writes_json_and_a_picture(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "QUICK" in done.stdout
     assert "its matmuls alone" in done.stdout
-    assert {path.name for path in out.iterdir()} == {"bench.json", "bench.png"}
+    assert {path.name for path in out.iterdir()} == {"bench.json", "bench.png", "table.md"}
     size_of_png((out / "bench.png").read_bytes())
     result = json.loads((out / "bench.json").read_text())
     assert result["quick"] is True
