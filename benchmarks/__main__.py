@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,8 +12,9 @@ import torch
 from benchmarks.figure import picture
 from benchmarks.line import line_of
 from benchmarks.machine import machine
+from benchmarks.measurement import Line, Measurement
 from benchmarks.measurements import LONG, MEASUREMENTS
-from benchmarks.report import HEADER, QUICK, as_json, document, markdown, row
+from benchmarks.report import HEADER, QUICK, as_json, document, markdown, row, stored
 from minititans.memory.files import write_whole
 
 OUT = Path("results/bench")
@@ -41,28 +41,33 @@ def main(arguments: list[str] | None = None) -> int:
     if options.quick:
         print(QUICK)
     print(f"\n{HEADER}", flush=True)
-    start = time.perf_counter()
-    lines = []
+    lines, kept = [], stored(out / "bench.json", about, options.quick) if options.resume else {}
     for measurement in chosen:
-        # A process each: what one line allocates changes how malloc serves the next, and
-        # with it the times (the matmuls line came out 1.7 after the others, 2.2 alone).
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
-            lines.append(fresh.submit(line_of, measurement, options.quick).result())
+        lines.append(kept.get(measurement.name) or in_its_own_process(measurement, options.quick))
         print(row(lines[-1]), flush=True)
+        whole = complete and len(lines) == len(chosen)
+        files = {  # after each line, so that none is lost when the next is interrupted
+            out / "bench.json": as_json(document(lines, about, options.quick, whole)),
+            out / "bench.png": picture(lines, options.quick),
+            out / "table.md": markdown(lines, about, options.quick),
+        }
+        for path, content in files.items():
+            with write_whole(path) as temporary:
+                temporary.write_bytes(content)
     if options.quick:
         print(QUICK)
-
-    seconds = time.perf_counter() - start
-    files = {
-        out / "bench.json": as_json(document(lines, about, options.quick, complete, seconds)),
-        out / "bench.png": picture(lines, options.quick),
-        out / "table.md": markdown(lines, about, options.quick),
-    }
-    for path, content in files.items():
-        with write_whole(path) as temporary:
-            temporary.write_bytes(content)
+    seconds = sum(line.seconds for line in lines)
     print(f"\n{seconds:.0f} seconds. Written: {', '.join(map(str, files))}")
     return 0
+
+
+def in_its_own_process(measurement: Measurement, quick: bool) -> Line:
+    """What one line allocates changes how malloc serves the next, and with it the times.
+
+    (The matmuls line came out 1.7 after the others, 2.2 alone.)
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+        return fresh.submit(line_of, measurement, quick).result()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -78,6 +83,11 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--long", action="store_true", help="the models over long sequences: tens of minutes"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the lines that an earlier run on this machine has written",
     )
     parser.add_argument("--quick", action="store_true", help="a rehearsal in well under a minute")
     parser.add_argument(

@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from benchmarks.measurement import Line, Measurement
+from benchmarks.measurement import Line, Measured, Measurement
+from benchmarks.measurements import LONG, MEASUREMENTS
 
 WIDTH = 76
 HEADER = f"{'':{WIDTH}}{'measured':>9}  {'middle 80 %':>15}  {'must':>7}  {'aim':>7}"
@@ -54,14 +56,14 @@ def number(value: float) -> str:
 
 
 def document(
-    lines: list[Line], machine: dict[str, Any], quick: bool, complete: bool, seconds: float
+    lines: list[Line], machine: dict[str, Any], quick: bool, complete: bool
 ) -> dict[str, Any]:
     """Everything about a run, ready for JSON."""
     return {
         "quick": quick,
         **({"warning": QUICK} if quick else {}),
         "complete": complete,
-        "seconds": seconds,
+        "seconds": sum(line.seconds for line in lines),
         "machine": machine,
         "lines": [
             {
@@ -77,6 +79,25 @@ def document(
             }
             for line in lines
         ],
+    }
+
+
+def stored(path: Path, machine: dict[str, Any], quick: bool) -> dict[str, Line]:
+    """The lines of an earlier document by their names; none if it is from another machine."""
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if (content["machine"], content["quick"]) != (json.loads(json.dumps(machine)), quick):
+        return {}
+    known = {m.name: m for m in (*MEASUREMENTS, *LONG)}
+    return {
+        each["name"]: Line(
+            known[each["name"]],
+            Measured(*(each[name] for name in ("value", "low", "high", "details"))),
+            seconds=each["seconds"],
+        )
+        for each in content["lines"]
+        if "value" in each and each["name"] in known
     }
 
 

@@ -17,7 +17,7 @@ from benchmarks.line import line_of
 from benchmarks.matmuls import BATCH, CHUNK, DIM, HEADS, Recorder, random_inputs, replay
 from benchmarks.measurement import Line, Measured, Measurement, Unavailable
 from benchmarks.measurements import MEASUREMENTS
-from benchmarks.report import as_json, document, markdown, row
+from benchmarks.report import as_json, document, markdown, row, stored
 from benchmarks.resident import CLEAR_REFS, extra_peak
 from benchmarks.timing import Side, interleaved, ratio, summary
 from minititans.memory import chunked
@@ -135,7 +135,7 @@ def test_without_titans_pytorch_a_line_says_how_to_get_it(monkeypatch):
     line = line_of(MEASUREMENTS[0], quick=True)
     assert line.measured is None
     assert "pip install" in row(line)
-    assert "why_not" in document([line], {}, True, False, 0.0)["lines"][0]
+    assert "why_not" in document([line], {}, True, False)["lines"][0]
 
 
 def test_a_process_of_its_own_answers_line_by_line_or_says_what_went_wrong():
@@ -157,7 +157,7 @@ def test_results_of_every_kind_become_json_and_a_picture():
         Line(a_measurement(unit="MB", better="less", must=50, aim=0), Measured(-0.2, -1.0, 0.0)),
         Line(a_measurement(), None, "needs something"),
     ]
-    parsed = json.loads(as_json(document(lines, {"cpu": "any"}, False, True, 1.0)))
+    parsed = json.loads(as_json(document(lines, {"cpu": "any"}, False, True)))
     assert [line["verdict"] for line in parsed["lines"]] == [
         "reaches must",
         "reaches aim",
@@ -172,6 +172,17 @@ def test_results_of_every_kind_become_json_and_a_picture():
         assert size_of_png(picture(some, quick=False)) > (800, 100)
 
 
+def test_lines_that_were_written_are_kept_on_the_same_machine_only(tmp_path):
+    path, here = tmp_path / "bench.json", {"cpu": "any", "threads": 2}
+    assert stored(path, here, quick=False) == {}
+    line = Line(MEASUREMENTS[0], Measured(12.0, 11.0, 13.0, {"tokens": 5}), seconds=3.0)
+    without = Line(MEASUREMENTS[1], None, "needs something")
+    path.write_bytes(as_json(document([line, without], here, False, False)))
+    assert stored(path, here, quick=False) == {line.of.name: line}
+    assert stored(path, here, quick=True) == {}
+    assert stored(path, here | {"threads": 1}, quick=False) == {}
+
+
 def test_names_are_unique_and_targets_point_the_right_way():
     assert len({m.name for m in MEASUREMENTS}) == len(MEASUREMENTS)
     for m in MEASUREMENTS:
@@ -183,6 +194,8 @@ def test_a_quick_run_of_one_line_writes_json_and_a_picture(tmp_path):
     out = tmp_path / "new" / "results"
     done = run_benchmarks("--quick", "--only", "matmuls", "--threads", 1, "--out", out)
     assert done.returncode == 0, done.stderr
+    again = run_benchmarks("--quick", "--only", "matmuls", "--threads", 1, "--resume", "--out", out)
+    assert again.stdout == done.stdout  # the line was kept
     assert "QUICK" in done.stdout
     assert "its matmuls alone" in done.stdout
     assert {path.name for path in out.iterdir()} == {"bench.json", "bench.png", "table.md"}
