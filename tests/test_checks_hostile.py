@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import contextlib
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import torch
 
 from minititans.course import check_limit, checks
 from minititans.course.check_limit import Budget, OutOfTime, call_within
+from minititans.course.check_rules import DOORS
 from minititans.course.checks import NotYet, check, examine, example
 
 RIGHT = "02.3"  # surprise(W, key, value)
@@ -252,6 +254,61 @@ def test_everything_is_as_before_after_misbehaviour():
     assert examine_quickly(right).passed
 
 
+def uses_autograd(W, key, value):
+    return torch.func.grad(lambda W: (W @ key - value).square().sum() / 2)(W)
+
+
+def asks_for_autograd_and_loops(W, key, value):
+    while True:
+        with contextlib.suppress(Exception):
+            uses_autograd(W, key, value)
+
+
+def asks_for_autograd_and_raises(W, key, value):
+    try:
+        uses_autograd(W, key, value)
+    finally:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (right, "passed"),
+        (uses_autograd, "forbidden"),
+        (asks_for_autograd_and_loops, "too slow"),
+        (asks_for_autograd_and_raises, "stopped"),
+        (leaves, "raised"),
+        (loops_and_swallows, "too slow"),
+    ],
+)
+def test_autograd_is_there_again_after_a_task_that_forbids_it(function, kind):
+    before = [getattr(place, name) for place, name in DOORS]
+    assert examine_quickly(function).kind == kind
+    assert [getattr(place, name) for place, name in DOORS] == before
+    assert torch.equal(torch.func.grad(torch.sin)(torch.zeros(())), torch.ones(()))
+    assert examine("02.2", uses_autograd).passed
+
+
+def test_autograd_is_forbidden_to_the_answer_only_and_not_to_other_threads():
+    found = []
+    x = torch.zeros(())
+
+    def asks_elsewhere(W, key, value):
+        thread = threading.Thread(target=lambda: found.append(torch.func.grad(torch.sin)(x)))
+        thread.start()
+        thread.join()
+        return right(W, key, value)
+
+    assert examine(RIGHT, asks_elsewhere).passed
+    assert found and all(slope == 1 for slope in found)
+
+
+def test_the_message_says_where_autograd_was_used():
+    assert "in line" in examine(RIGHT, uses_autograd).message
+    assert "torch.func.grad(lambda W" in examine(RIGHT, uses_autograd).message
+
+
 def test_a_timer_of_somebody_else_goes_on():
     fired = []
     old = signal.signal(signal.SIGALRM, lambda *_: fired.append(1))
@@ -323,7 +380,7 @@ def test_what_differs_is_said_in_the_students_terms():
     assert "The first token is right; it goes wrong from token 1 on." in message
     message = examine(RIGHT, lambda W, key, value: 5 * right(W, key, value)).message
     assert "Every number is 5 times what it should be." in message
-    message = examine("06.1", lambda gate: checks.find_task("06.1")(gate.clamp(min=0.05))).message
+    message = examine("04.1", lambda W, S, alpha: (1 - alpha.clamp(0.05, 0.95)) * W + S).message
     assert "right as long as no gate is exactly 0" in message
     assert "u[" in examine(RIGHT, lambda W, key, value: W).message
 

@@ -20,12 +20,15 @@ from torch import Tensor
 
 import minititans
 from minititans.course.check_limit import Budget, OutOfTime, call_within
+from minititans.course.check_rules import LENGTHS, Forbidden, operations, without_autograd
 from minititans.course.labs.task import Task
 
 LIMIT = 10.0  # seconds of work for all calls of one check; right answers need a tenth of one
 PRINTED = 1_000  # characters of what a function prints that are kept
 DEPTH = 4  # lists inside lists that are looked into
-PROBLEMS = ("", "not a function", "signature", "not written", "raised", "too slow", "stopped")
+PROBLEMS = (
+    "", "not a function", "signature", "not written", "raised", "forbidden", "too slow", "stopped",
+)  # fmt: skip
 
 
 @dataclass
@@ -38,6 +41,8 @@ class Attempt:
     gradients: the derivative by each tensor among the arguments; None where none flows
     changed:   the arguments that the call changed
     printed:   the beginning of what it printed
+    counts:    in the last attempt at a task that forbids loops: operations for fewer tokens and for
+               more
     """
 
     problem: str = ""
@@ -47,6 +52,7 @@ class Attempt:
     gradients: dict[str, Tensor | None] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     printed: str = ""
+    counts: list[int] = field(default_factory=list)
 
     def to_plain(self) -> dict[str, Any]:
         """For `torch.save`; `torch.load(..., weights_only=True)` reads it back."""
@@ -70,37 +76,50 @@ class Attempt:
                     raise ValueError(f"plain: {name} holds a {type(leaf).__name__}")
         if not all(type(name) is str for name in plain["changed"]):
             raise ValueError("plain: changed holds something else than names")
+        if not all(type(count) is int for count in plain["counts"]) or len(plain["counts"]) == 1:
+            raise ValueError("plain: counts are not whole numbers, one for each length")
         return cls(**{f.name: plain[f.name] for f in fields(cls)})
 
 
-def run_all(task: Task, function: Any, seed: int = 0, limit: float = LIMIT) -> list[Attempt]:
+def run_all(
+    task: Task, function: Any, seed: int = 0, limit: float = LIMIT, rules: bool = True
+) -> list[Attempt]:
     """One attempt for each case of the task, up to the first that has a problem.
 
     A last one repeats case 0, for functions whose answer depends on what was asked before.
+    rules: whether what the task forbids is looked at; for our own functions it is not
     """
-    return list(run_each(task, function, seed, limit))
+    return list(run_each(task, function, seed, limit, rules))
 
 
-def run_each(task: Task, function: Any, seed: int, limit: float) -> Iterator[Attempt]:
+def run_each(
+    task: Task, function: Any, seed: int, limit: float, rules: bool = True
+) -> Iterator[Attempt]:
     """The same, one at a time, for whoever may have seen enough before the last."""
     if not callable(function) or inspect.isclass(function):
         yield Attempt("not a function", _kind_of(function))
         return
     budget = Budget(limit)
     cases = task.cases(seed)
-    for arguments in [*cases, cases[0]]:
-        attempt = run_one(task, function, arguments, budget)
+    for number, arguments in enumerate([*cases, cases[0]]):
+        attempt = run_one(task, function, arguments, budget, rules)
+        if number == len(cases) and rules and "loop" in task.forbids and not attempt.problem:
+            count_operations(task, function, seed, budget, attempt)
         yield attempt
         if attempt.problem:
             return
 
 
-def run_one(task: Task, function: Callable, arguments: dict[str, Any], budget: Budget) -> Attempt:
+def run_one(
+    task: Task, function: Callable, arguments: dict[str, Any], budget: Budget, rules: bool = True
+) -> Attempt:
     """Call the function with copies of the arguments, once for values and once for gradients."""
-    attempt, printed = Attempt(), _Beginning()
+    attempt = Attempt()
 
     def call(arguments):
-        return call_within(budget, function, *arguments.values())
+        forbidding = rules and "autograd" in task.forbids
+        with without_autograd() if forbidding else contextlib.nullcontext():
+            return call_within(budget, function, *arguments.values())
 
     def differentiate(arguments):
         answer = call(arguments)
@@ -117,29 +136,53 @@ def run_one(task: Task, function: Callable, arguments: dict[str, Any], budget: B
         return Attempt("signature", str(error))
     except Exception:  # builtins have no signature: the call itself will show
         pass
+    with _noting(task, attempt):
+        given = _copy(arguments)
+        answer = call(given)
+        _write_down(answer, task.names, attempt)
+        attempt.changed = _changed(arguments, given)
+        if task.gradients and not attempt.changed and not attempt.odd:
+            attempt.gradients = differentiate(_copy(arguments, requires_grad=True))
+    return attempt
+
+
+def count_operations(
+    task: Task, function: Callable, seed: int, budget: Budget, attempt: Attempt
+) -> None:
+    """How much work the answer is for fewer and for more tokens, everything else being equal.
+
+    Only what is done with matrices counts. Numbers such as gates may be gone through one by one.
+    """
+    with _noting(task, attempt):
+        for tokens in LENGTHS:
+            given = _copy(task.of_length(seed, tokens), requires_grad=True, at_least=2)
+            answer = call_within(budget, function, *given.values())
+            attempt.counts.append(operations(list(flatten(answer, task.names).values())))
+
+
+@contextlib.contextmanager
+def _noting(task: Task, attempt: Attempt) -> Iterator[None]:
+    """Whatever goes wrong inside becomes the attempt's problem, and what is printed is kept."""
+    printed = _Beginning()
     try:
         with (
             contextlib.redirect_stdout(printed),
             contextlib.redirect_stderr(printed),
             torch.enable_grad(),
         ):
-            given = _copy(arguments)
-            answer = call(given)
-            _write_down(answer, task.names, attempt)
-            attempt.changed = _changed(arguments, given)
-            if task.gradients and not attempt.changed and not attempt.odd:
-                attempt.gradients = differentiate(_copy(arguments, requires_grad=True))
+            yield
     except OutOfTime:
         attempt.problem = "too slow"
     except KeyboardInterrupt:
         attempt.problem = "stopped"
+    except Forbidden as error:
+        attempt.problem, attempt.detail = "forbidden", _where(error)
     except BaseException as error:  # SystemExit too: a student's exit() must not end the kernel
         if _is_a_hole(task, error):
             attempt.problem, attempt.detail = "not written", str(error)[:500]
         else:
             attempt.problem, attempt.detail = "raised", f"{_words(error)}{_where(error)}"
-    attempt.printed = printed.getvalue()
-    return attempt
+    attempt.printed = attempt.printed or printed.getvalue()
 
 
 def flatten(answer: Any, names: list[str]) -> dict[str, Any]:
@@ -199,13 +242,19 @@ def _gradients(total: Tensor, leaves: list[Tensor]) -> list[Tensor | None]:
     ]
 
 
-def _copy(arguments: dict[str, Any], requires_grad: bool = False) -> dict[str, Any]:
-    """Copies of all tensors; a tensor that is there twice is still one tensor."""
+def _copy(
+    arguments: dict[str, Any], requires_grad: bool = False, at_least: int = 0
+) -> dict[str, Any]:
+    """Copies of all tensors; a tensor that is there twice is still one tensor.
+
+    at_least: how many axes those must have that shall require a gradient
+    """
     copies: dict[int, Tensor] = {}
 
     def copy(value):
         if isinstance(value, Tensor):
-            new = value.clone().requires_grad_(requires_grad and value.is_floating_point())
+            wanted = requires_grad and value.is_floating_point() and value.dim() >= at_least
+            new = value.clone().requires_grad_(wanted)
             return copies.setdefault(id(value), new)
         if isinstance(value, list | tuple):
             return type(value)(copy(item) for item in value)

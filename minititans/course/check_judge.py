@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from minititans.course.check_attempt import Attempt, run_all, run_each
+from minititans.course.check_rules import loops
 from minititans.course.check_words import (
     KINDS,
     structure_difference,
@@ -19,6 +20,9 @@ from minititans.course.labs.task import Mistake, Task
 
 TOLERANCE = 1e-9  # of the largest number in the answer; float64 leaves about 1e-15
 PATIENCE = 60.0  # seconds for a reference or a mistake, which need far less
+NO_MISTAKE = (
+    "not written", "not a function", "signature", "forbidden", "stopped", "too slow", "unsteady",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
         if (found := difference(task, attempt, right))
     ]
     printed = next((attempt.printed for attempt in attempts if attempt.printed), "")
+    if not wrong and len(attempts) == len(expected) and (words := _broken_rule(task, attempts)):
+        wrong = [(len(expected) - 1, "forbidden", words)]
     if not wrong and len(attempts) == len(expected):
         note = "\n  It prints while it works. That does no harm." if printed else ""
         return Result(task.id, True, "passed", None, f"✓ {task.id} {task.function}: right.{note}")
@@ -60,7 +66,7 @@ def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
         wrong = [(0, "stopped", "It was interrupted before it had answered.")]
 
     case, kind, words = wrong[0]
-    if case == len(expected) - 1 and not attempts[case].problem:
+    if case == len(expected) - 1 and kind != "forbidden" and not attempts[case].problem:
         # the repetition of case 0, which was right the first time
         kind = "unsteady"
         words = (
@@ -72,7 +78,8 @@ def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
     if mistake:
         lines.append(mistake.says)
     elif kind == "values":
-        lines += where_it_differs(task, attempts, expected, [number for number, *_ in wrong])
+        numbers = [number for number, *_ in wrong]
+        lines += where_it_differs(task, attempts, expected, numbers, task.draws(seed))
     if attempts and attempts[case].printed:
         lines.append("It printed: " + "\n".join(attempts[case].printed.splitlines()[:10]))
     first = {"not written": f"○ {task.id} {task.function}: not written yet."}
@@ -112,10 +119,10 @@ def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] 
 
 def find_mistake(task: Task, attempts: list[Attempt], kind: str, seed: int) -> Mistake | None:
     """The first mistake in the bank that does what this function did, on every input."""
-    if kind in ("not written", "not a function", "signature", "stopped", "too slow", "unsteady"):
+    if kind in NO_MISTAKE:
         return None
     for mistake in task.mistakes:
-        theirs = run_each(task, mistake.answer, seed, PATIENCE)
+        theirs = run_each(task, mistake.answer, seed, PATIENCE, rules=False)
         pairs = zip_longest(attempts, theirs)  # ends at the first difference
         if all(_behaves_like(*pair, gradients=kind == "gradients") for pair in pairs):
             return mistake
@@ -125,7 +132,7 @@ def find_mistake(task: Task, attempts: list[Attempt], kind: str, seed: int) -> M
 @lru_cache(maxsize=128)
 def right_answers(task: Task, seed: int) -> list[Attempt]:
     """What the reference does, kept: a class of students is judged on the same inputs."""
-    return run_all(task, task.reference, seed, PATIENCE)
+    return run_all(task, task.reference, seed, PATIENCE, rules=False)
 
 
 def _behaves_like(attempt: Attempt | None, other: Attempt | None, gradients: bool) -> bool:
@@ -161,7 +168,19 @@ def _same(found: Tensor | int | None, wanted: Tensor | int | None) -> bool:
     return torch.allclose(found, wanted, rtol=0, atol=TOLERANCE * max(1.0, scale), equal_nan=True)
 
 
+def _broken_rule(task: Task, attempts: list[Attempt]) -> str | None:
+    """What to say to an answer that is right, but not in the way that its task asks for."""
+    if "loop" in task.forbids and loops(attempts[-1].counts):
+        return (
+            f"The numbers are right, but {task.id} asks for matrix products. The more tokens there "
+            "are, the more operations your answer takes: it goes through them one by one."
+        )
+    return None
+
+
 def _problem_words(task: Task, attempt: Attempt) -> str:
+    if attempt.problem == "forbidden":
+        return f"{task.id} asks for the closed form: no autograd here.{attempt.detail}"
     if attempt.problem == "raised":
         return f"It stopped with {attempt.detail}"
     if attempt.problem == "not a function":

@@ -1,6 +1,7 @@
 """What differs, in the student's terms: names of results, axes, tokens, cases."""
 
 import textwrap
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ KINDS = {
     "not a function": "no function",
     "signature": "other arguments",
     "raised": "raises an error",
+    "forbidden": "not as the task asks",
     "too slow": "takes too long",
     "stopped": "interrupted",
     "nothing": "returns nothing",
@@ -89,18 +91,16 @@ def value_difference(name: str, value: Tensor | int, expected: Tensor | int) -> 
 
 
 def where_it_differs(
-    task: Task, attempts: list[Attempt], expected: list[Attempt], wrong: list[int]
+    task: Task,
+    attempts: list[Attempt],
+    expected: list[Attempt],
+    wrong: list[int],
+    draws: list[Draw],
 ) -> list[str]:
     """Patterns that hold in all cases: which kind of input, which tokens, one constant factor."""
     found = []
-    cases = range(len(expected) - 1)
-    limits = [case for case in cases if Draw(0, case).limits]
-    if set(wrong) <= set(limits):
-        found.append("It is right as long as no gate is exactly 0 or exactly 1.")
-    elif wrong == [1]:
-        found.append("It is right except where every size is 1.")
-    elif 0 not in wrong and 1 not in wrong:
-        found.append("It is right where all sizes are equal, and not where they differ.")
+    if len(attempts) == len(expected):  # else nobody knows about the cases after the last
+        found += _which_inputs([case in wrong for case in range(len(draws))], draws)
 
     pairs = [
         (attempts[case].values[name], value, name)
@@ -120,6 +120,27 @@ def where_it_differs(
     if tokens and min(tokens) > 0:
         found.append(f"The first token is right; it goes wrong from token {min(tokens)} on.")
     return found
+
+
+def _which_inputs(wrong: list[bool], draws: list[Draw]) -> list[str]:
+    """A sentence if what was drawn tells the wrong cases from the right ones, exactly."""
+    if all(wrong) or not any(wrong):
+        return []
+
+    def are_those(kind: Callable[[Draw], bool]) -> bool:
+        return wrong == [kind(draw) for draw in draws]
+
+    if are_those(lambda draw: draw.at_limits):
+        return ["It is right as long as no gate is exactly 0 or exactly 1."]
+    if are_those(lambda draw: set(draw.sizes) == {1}):
+        return ["It is right except where every size is 1."]
+    if are_those(lambda draw: len(set(draw.sizes)) > 1):
+        return ["It is right where all sizes are equal, and not where they differ."]
+    if all(draw.time is not None for draw in draws):
+        right_up_to = max(draw.time for draw, is_wrong in zip(draws, wrong) if not is_wrong)
+        if right_up_to < min(draw.time for draw, is_wrong in zip(draws, wrong) if is_wrong):
+            return [f"It is right up to {right_up_to} token{'s'[: right_up_to > 1]}."]
+    return []
 
 
 def _one_factor(pairs: list[tuple[Tensor, Tensor]]) -> float | None:

@@ -122,7 +122,7 @@ def _(M, query):
 
 
 def pairs(draw):
-    time, d_value, d_key = draw.size(), draw.size(), draw.size()
+    time, d_value, d_key = draw.tokens(), draw.size(), draw.size()
     return {"keys": draw.normal(time, d_key), "values": draw.normal(time, d_value)}
 
 
@@ -137,6 +137,7 @@ def pairs(draw):
         "The shared index is time, so time has to stand in the middle: [d_value, time] times "
         "[time, d_key].",
     ),
+    forbids=("loop",),
 )
 def hebbian_memory(keys, values):
     return library(keys[None], keys[None], values[None])[1][0]
@@ -176,7 +177,7 @@ def _(keys, values):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = (draw.size() for _ in range(4))
+    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
     return {
         "queries": draw.normal(batch, time, d_key),
         "keys": draw.normal(batch, time, d_key),
@@ -197,6 +198,7 @@ def sequences(draw):
         "queries @ keys.mT is [batch, time, time]; .tril() keeps i ≤ t; one more product with the "
         "values does the sum.",
     ),
+    forbids=("loop",),
 )
 def linear_attention(queries, keys, values):
     return library(queries, keys, values)[0]

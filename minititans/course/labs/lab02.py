@@ -135,6 +135,7 @@ def _(W, key, value):
         "all i and j?",
         "It is an outer product with the error along the rows and the key along the columns.",
     ),
+    forbids=("autograd",),
 )
 def surprise(W, key, value):
     found = network.surprise_factors([W[None]], key[None, None], value[None, None])
@@ -276,7 +277,7 @@ def _(key):
 @exact_step.mistake(
     "twice too far",
     "With this step the error is as large afterwards as before, on the other side: it is the edge "
-    "beyond which the memory diverges. The exact step lies half way.",
+    "beyond which the memory diverges.",
 )
 def _(key):
     return 2 / key.square().sum()
@@ -297,7 +298,7 @@ def _(key):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = (draw.size() for _ in range(4))
+    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
     return {
         "W": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),

@@ -28,7 +28,14 @@ def past_and_present(draw):
     ),
 )
 def lingering_surprise(S, u, theta, eta):
-    return eta * S - theta * u
+    # Each column of S is a memory by itself, for keys of one number: the key 1. An empty memory
+    # that should have answered −u is surprised by u.
+    columns = u.shape[1]
+    key = u.new_ones(columns, 1, 1)
+    gates = (gate.expand(columns, 1) for gate in (theta, eta, torch.zeros_like(eta)))
+    empty, old = u.new_zeros(len(u), 1), S.T[:, None, :, None]
+    _, _, S = library(key, key, -u.T[:, None], *gates, empty, old)
+    return S[..., 0].T
 
 
 @lingering_surprise.mistake(
@@ -154,7 +161,7 @@ def _(W, S, key, value, theta, eta):
 
 
 def shocks_and_eta(draw):
-    batch, time = draw.size(), draw.size(1, 6)
+    batch, time = draw.size(), draw.tokens(6)
     return {"shocks": draw.normal(batch, time), "eta": draw.gate(batch, time)}
 
 
@@ -235,7 +242,7 @@ def _(shocks, eta):
 
 
 def step_and_tokens(draw):
-    return {"theta": draw.gate(), "eta": draw.gate(), "tokens": draw.size(1, 7)}
+    return {"theta": draw.gate(), "eta": draw.gate(), "tokens": draw.tokens(7)}
 
 
 @LAB.task(
@@ -264,7 +271,7 @@ def _(theta, eta, tokens):
 
 
 @effect_of_one_surprise.mistake(
-    "off by one, too few", "One term too few: the surprise's own token counts, with theta · eta⁰."
+    "off by one, too few", "One term too few: the surprise's own token counts as well."
 )
 def _(theta, eta, tokens):
     return theta * (eta ** torch.arange(1, tokens, dtype=eta.dtype)).sum()
@@ -296,7 +303,7 @@ def _(theta, eta, tokens):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = (draw.size() for _ in range(4))
+    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
     return {
         "W": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),
@@ -370,8 +377,9 @@ def _(W, queries, keys, values, theta, eta):
     for row in range(len(keys)):
         W_row, of_row = W, []
         for t in range(keys.shape[1]):
-            gates = theta[row, t], eta[row, t], torch.zeros_like(eta[row, t])
-            W_row, S = one_token(W_row, S, keys[row, t], values[row, t], *gates)
+            u = torch.outer(W_row @ keys[row, t] - values[row, t], keys[row, t])
+            S = eta[row, t] * S - theta[row, t] * u
+            W_row = W_row + S
             of_row.append(W_row @ queries[row, t])
         readings.append(torch.stack(of_row))
     return torch.stack(readings)

@@ -26,7 +26,9 @@ def weights_and_alpha(draw):
     ),
 )
 def forget_and_write(W, S, alpha):
-    return (1 - alpha) * W + S
+    # A token that brings no surprise, and a momentum that does not fade: S is what is written.
+    silence = W.new_zeros(W.shape[1]), W.new_zeros(W.shape[0])
+    return one_token(W, S, *silence, torch.zeros_like(alpha), torch.ones_like(alpha), alpha)[0]
 
 
 @forget_and_write.mistake(
@@ -148,7 +150,7 @@ def _(W, S, key, value, theta, eta, alpha):
 @LAB.task(
     "04.3",
     "What is left of a write",
-    inputs=lambda draw: {"alpha": draw.gate(draw.size(), draw.size(1, 6))},
+    inputs=lambda draw: {"alpha": draw.gate(draw.size(), draw.tokens(6))},
     returns="left [batch, time]",
     hints=(
         "Something is written at token s. Which tokens make it fade: s itself, those before, those "
@@ -164,8 +166,8 @@ def what_is_left(alpha):
 
 @what_is_left.mistake(
     "off by one",
-    "Off by one: a write already fades at its own token. It is written after that token has "
-    "forgotten.",
+    "Off by one: in your answer a write fades at its own token already. But it is written after "
+    "that token has forgotten.",
 )
 def _(alpha):
     return (1 - alpha).flip(1).cumprod(1).flip(1)
@@ -251,7 +253,7 @@ def _(tokens):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = (draw.size() for _ in range(4))
+    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
     return {
         "W": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),

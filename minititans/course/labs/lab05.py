@@ -19,7 +19,7 @@ def layers(draw, d_key: int, d_value: int, depth: int) -> list:
 
 def weights_and_input(draw):
     d_key, d_value = draw.size(), draw.size()
-    return {"weights": layers(draw, d_key, d_value, draw.size()), "x": draw.normal(d_key)}
+    return {"weights": layers(draw, d_key, d_value, draw.number(1, 5)), "x": draw.normal(d_key)}
 
 
 @LAB.task(
@@ -87,8 +87,9 @@ def _(weights, x):
     hints=(
         "silu(z) = z · σ(z) is a product of two functions of z. How is a product differentiated?",
         "σ′ = σ (1 − σ). Put it into (z σ)′ = 1 · σ + z · σ′.",
-        "σ + z σ (1 − σ), with σ = torch.sigmoid(z).",
+        "With σ = torch.sigmoid(z) there are two terms: σ itself, and z times the slope of σ.",
     ),
+    forbids=("autograd",),
 )
 def silu_slope(z):
     return func.vmap(func.grad(F.silu))(z)
@@ -212,12 +213,20 @@ def _(W1, W2, key, value):
         "input. What are the two for each of these layers?",
         "Layer 1 takes the key in, layer 2 what SiLU gave. The errors are your deltas, up to a "
         "sign.",
-        "u1 = −outer(delta1, key), u2 = −outer(delta2, silu(W1 key)).",
+        "Two outer products, each minus a delta along the rows. The columns of u1 are the key's; "
+        "those of u2 are what the second layer took in.",
     ),
+    forbids=("autograd",),
 )
 def deep_surprise(W1, W2, key, value):
     loss = lambda W1, W2: network.loss([W1, W2], key, value)  # noqa: E731
     return func.grad(loss, argnums=(0, 1))(W1, W2)
+
+
+def _by_hand(W1, W2, key, value):
+    """The same without autograd, which answers to this task may not use."""
+    delta1, delta2 = deltas(W1, W2, key, value)
+    return -torch.outer(delta1, key), -torch.outer(delta2, F.silu(W1 @ key))
 
 
 @deep_surprise.mistake(
@@ -225,7 +234,7 @@ def deep_surprise(W1, W2, key, value):
     "Both point the other way: delta ⊗ input is minus the gradient, and u is the gradient.",
 )
 def _(W1, W2, key, value):
-    return tuple(-u for u in deep_surprise(W1, W2, key, value))
+    return tuple(-u for u in _by_hand(W1, W2, key, value))
 
 
 @deep_surprise.mistake(
@@ -234,7 +243,7 @@ def _(W1, W2, key, value):
 )
 def _(W1, W2, key, value):
     delta2 = deltas(W1, W2, key, value)[1]
-    return deep_surprise(W1, W2, key, value)[0], -torch.outer(delta2, W1 @ key)
+    return _by_hand(W1, W2, key, value)[0], -torch.outer(delta2, W1 @ key)
 
 
 @deep_surprise.mistake(
@@ -243,7 +252,7 @@ def _(W1, W2, key, value):
 )
 def _(W1, W2, key, value):
     delta2 = deltas(W1, W2, key, value)[1]
-    return deep_surprise(W1, W2, key, value)[0], -torch.outer(delta2, key)
+    return _by_hand(W1, W2, key, value)[0], -torch.outer(delta2, key)
 
 
 @deep_surprise.mistake(
@@ -251,7 +260,7 @@ def _(W1, W2, key, value):
     "Rows and columns have changed places: a surprise has the shape of its layer's weights.",
 )
 def _(W1, W2, key, value):
-    return tuple(u.T for u in deep_surprise(W1, W2, key, value))
+    return tuple(u.T for u in _by_hand(W1, W2, key, value))
 
 
 @deep_surprise.mistake(
@@ -259,12 +268,12 @@ def _(W1, W2, key, value):
 )
 def _(W1, W2, key, value):
     delta2 = deltas(W1, W2, key, value)[1]
-    return -torch.outer(W2.T @ delta2, key), deep_surprise(W1, W2, key, value)[1]
+    return -torch.outer(W2.T @ delta2, key), _by_hand(W1, W2, key, value)[1]
 
 
 def deep_memory_and_pair(draw):
     d_key, d_value = draw.size(), draw.size()
-    weights = layers(draw, d_key, d_value, draw.size())
+    weights = layers(draw, d_key, d_value, draw.number(1, 5))
     return {
         "weights": weights,
         "momentum": [draw.normal(*W.shape) for W in weights],

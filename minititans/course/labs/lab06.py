@@ -5,12 +5,13 @@ import torch
 from minititans.course.labs.task import Lab
 from minititans.memory import Gates, MemoryState, chunked
 from minititans.memory import segment_products as library_products
+from minititans.memory.scan import linear_recurrence
 
 LAB = Lab("06", "Training in parallel")
 
 
 def tokens(draw) -> int:
-    return draw.size(1, 5)
+    return draw.tokens(5)
 
 
 @LAB.task(
@@ -113,13 +114,17 @@ def three_gates(draw) -> dict:
         "Then follow one write from token s to token t.",
         "H is a segment product of eta, with theta_i on column i. D is a segment product of what "
         "is not forgotten. G joins them: surprise i is in S_s, S_s is written, the write is left.",
-        "G[t, i] = Σ_s D[t, s] H[s, i], and that is a matrix product.",
+        "Check two numbers on paper. H[1, 0] has theta of token 0 in it, not of token 1. G[1, 0] "
+        "holds surprise 0 twice: as token 0 wrote it, faded once, and as token 1 wrote it again.",
     ),
 )
 def chunk_matrices(theta, eta, alpha):
-    H = library_products(eta) * theta
-    D = library_products(1 - alpha)
-    return H, D, D @ H
+    # The library's scan, for each token i a sequence in which only that token brings anything.
+    one_each, nothing = torch.eye(len(eta), dtype=eta.dtype), torch.zeros_like(eta)
+    lingering = linear_recurrence(eta.expand_as(one_each), one_each * theta, nothing)
+    keep = (1 - alpha).expand_as(one_each)
+    left, written = (linear_recurrence(keep, x, nothing) for x in (one_each, lingering))
+    return lingering.T, left.T, written.T  # row t, column i
 
 
 @chunk_matrices.mistake(
@@ -175,14 +180,18 @@ def _(theta, eta, alpha):
     ),
 )
 def carried_over(eta, alpha):
-    m = eta.cumprod(0)
-    return m, library_products(1 - alpha) @ m, (1 - alpha).cumprod(0)
+    # The library's scan without surprises, once from 1 and once from 0.
+    one, zero, keep = eta.new_ones(1), eta.new_zeros(1), (1 - alpha)[None]
+    m = linear_recurrence(eta[None], torch.zeros_like(keep), one)
+    f = linear_recurrence(keep, m, zero)
+    beta = linear_recurrence(keep, torch.zeros_like(keep), one)
+    return m[0], f[0], beta[0]
 
 
 @carried_over.mistake(
     "off by one",
-    "Off by one: by the first token of the chunk the old momentum and the old weights have "
-    "already faded once.",
+    "Off by one: in your answer nothing has faded at the first token. But S₀ and W₀ pass that "
+    "token's gates too.",
 )
 def _(eta, alpha):
     E, D = library_products(eta), library_products(1 - alpha)
@@ -251,9 +260,10 @@ def library(W, S, W_start, position, queries, keys, values, theta, eta, alpha, c
         "far. Read each with the query and add.",
         "All errors at once: values − keys @ W_start.T, one row a token. The third part is (G ⊙ "
         "(Q Kᵀ)) times the errors.",
-        "beta and f scale rows, so they need [:, None]: beta[:, None] * (queries @ W.T) + "
-        "f[:, None] * (queries @ S.T) + (G * (queries @ keys.T)) @ errors.",
+        "W and S are read with all queries at once, queries @ W.T. beta and f scale the rows of "
+        "that, so they need [:, None]. Then the three parts are added.",
     ),
+    forbids=("loop",),
 )
 def read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha):
     n = len(keys)
@@ -289,7 +299,7 @@ def _(W, S, *rest):
 
 @read_chunk.mistake(
     "old weights do not fade",
-    "The weights W from before are there, but they should fade from token to token: beta.",
+    "The weights W from before are there, but they should fade from token to token.",
 )
 def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
     y = read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha)
@@ -394,7 +404,7 @@ def _(W, S, W_start, keys, values, theta, eta, alpha):
 
 @write_chunk.mistake(
     "G for H",
-    "W is right. The momentum S is made with G too, but nothing is forgotten or summed in it: H.",
+    "W is right. The momentum S is made with G too, but nothing is forgotten or summed in it.",
 )
 def _(W, S, W_start, keys, values, theta, eta, alpha):
     G = chunk_matrices(theta, eta, alpha)[2]
@@ -425,12 +435,10 @@ def _(W, S, W_start, keys, values, theta, eta, alpha):
 
 
 def stream_inputs(draw):
-    piece = open_chunk(draw)
-    time = draw.size(1, 9)
-    chunk_size = draw.size(1, 4)
-    position = draw.size(0, chunk_size - 1)
-    W, S, W_start = (piece.pop(name) for name in ("W", "S", "W_start"))
-    d_value, d_key = W.shape
+    time, d_value, d_key = draw.tokens(9), draw.size(), draw.size()
+    chunk_size = draw.size()
+    position = draw.number(0, chunk_size - 1)
+    W, S, W_start = (draw.normal(d_value, d_key) for _ in range(3))
     if position == 0:
         W_start = W  # a chunk begins here
     return {

@@ -14,6 +14,7 @@ A lab is a file `labNN.py` beside this one. It reads like this:
 """
 
 import inspect
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 CASES = 12  # inputs that one check looks at
+LARGE = 10  # the case with sizes of more than four
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Task:
     returns:   a name and axes for each result, "W [d_value, d_key]"; one result or a tuple
     hints:     three, each says more than the one before
     gradients: whether derivatives by the tensors among the arguments are compared too
+    forbids:   "autograd", "loop": ways to the right numbers that the task's text rules out
     """
 
     id: str
@@ -54,6 +57,7 @@ class Task:
     returns: tuple[str, ...]
     hints: tuple[str, str, str]
     gradients: bool = True
+    forbids: tuple[str, ...] = ()
     mistakes: list[Mistake] = field(default_factory=list)
 
     def __call__(self, *args, **kwargs):
@@ -89,6 +93,17 @@ class Task:
         """The arguments that a check with this seed calls the function with."""
         return [self.inputs(Draw(seed, case)) for case in range(CASES)]
 
+    def draws(self, seed: int) -> list["Draw"]:
+        """What was drawn for each of these cases: sizes, tokens, gates at their limits."""
+        draws = [Draw(seed, case) for case in range(CASES)]
+        for draw in draws:
+            self.inputs(draw)
+        return draws
+
+    def of_length(self, seed: int, tokens: int) -> dict[str, Any]:
+        """The arguments of the large case, with so many tokens."""
+        return self.inputs(Draw(seed, LARGE, tokens))
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -107,12 +122,13 @@ class Lab:
         returns: str | tuple[str, ...],
         hints: tuple[str, str, str],
         gradients: bool = True,
+        forbids: tuple[str, ...] = (),
     ) -> Callable[[Callable], Task]:
         """Make the decorated function the reference of a task of this lab."""
 
         def add(reference):
             names = (returns,) if isinstance(returns, str) else returns
-            task = Task(id, title, reference, inputs, names, hints, gradients)
+            task = Task(id, title, reference, inputs, names, hints, gradients, forbids)
             self.tasks.append(task)
             return task
 
@@ -123,20 +139,55 @@ class Draw:
     """Sizes, tensors and gates for one case, from a seed; everything is float64.
 
     Case 0 is a small one to calculate by hand: every size is 3 and numbers have one decimal.
-    Case 1 has size 1 throughout. In every third case half of the gates are exactly 0 or 1. The
-    rest is random, and no two sizes need be equal.
+    Case 1 has size 1 throughout. In every third case half of the gates are exactly 0 or 1. Case
+    `LARGE` has sizes beyond those of all other cases, no two of them equal. The rest is random,
+    but every size has its turn.
     """
 
-    def __init__(self, seed: int, case: int):
-        self.case = case
+    def __init__(self, seed: int, case: int, tokens: int | None = None):
+        self.seed, self.case = seed, case
+        self.length = tokens  # in place of what `tokens` would draw
         self.limits = case % 3 == 2
+        self.at_limits = False  # whether a gate really was exactly at one of them
         self.gates = 0  # how many were drawn
+        self.sizes: list[int] = []
+        self.time: int | None = None  # how many tokens
+        self.turns = 0  # how many whole numbers were drawn
         self.rng = torch.Generator().manual_seed(1_000 * seed + case)
 
     def size(self, low: int = 1, high: int = 4) -> int:
+        """Of an axis: usually from low to high, in the large case a little more."""
+        if self.case == LARGE:
+            free = [n for n in range(high + 1, high + 6) if n not in self.sizes]
+            free = free or list(range(high + 1, high + 6))
+            self.sizes.append(free[self._deal(0, len(free) - 1)])
+        else:
+            self.sizes.append(self._deal(low, high))
+        return self.sizes[-1]
+
+    def tokens(self, high: int = 4) -> int:
+        """How many there are in a sequence: from 1 to high, in the large case from 12 to 20."""
+        if self.length is not None:
+            self.time = self.length
+        else:
+            self.time = self._deal(12, 20) if self.case == LARGE else self._deal(1, high)
+        self.sizes.append(self.time)
+        return self.time
+
+    def number(self, low: int, high: int) -> int:
+        """A whole number that must not be larger than high, nor smaller than low."""
+        return high if self.case == LARGE else self._deal(low, high)
+
+    def _deal(self, low: int, high: int) -> int:
+        self.turns += 1
         if self.case in (0, 1):
             return max(low, min(high, 3 if self.case == 0 else 1))
-        return int(torch.randint(low, high + 1, (), generator=self.rng))
+        # Cases draw from one shuffled pack: every number comes once before any comes twice.
+        turn = self.case - 2 - (self.case > LARGE)
+        rounds, place = divmod(turn, high - low + 1)
+        pack = list(range(low, high + 1))
+        random.Random(f"{self.seed} {self.turns} {rounds}").shuffle(pack)
+        return pack[place]
 
     def normal(self, *shape: int) -> Tensor:
         numbers = torch.randn(shape, generator=self.rng, dtype=torch.float64)
@@ -155,6 +206,7 @@ class Draw:
         if self.limits:
             turn = (torch.arange(share.numel()).reshape(shape) + self.case // 3 + self.gates) % 4
             share = share.masked_fill(turn == 1, 0.0).masked_fill(turn == 3, 1.0)
+            self.at_limits |= bool((turn % 2 == 1).any())
         self.gates += 1
         values = low + (high - low) * share
         return values.round(decimals=1) if self.case == 0 else values
