@@ -8,7 +8,7 @@ import torch
 
 from minititans.experiments.chunks import CostConfig, FreezingConfig, chunk_costs, freezing_cost
 from minititans.memory import Gates, MemoryState, sequential
-from minititans.viz.charts import levels
+from minititans.viz.charts import ERROR, levels
 from minititans.viz.chunks import (
     OWN,
     SAME,
@@ -105,4 +105,4 @@ def test_the_figures_of_cost_have_a_line_for_each_side_and_name_their_units():
     assert sum(len(line.points) == 2 and line.dots > 0 for line in lines(drawing)) >= 4
     freezing = freezing_cost(FreezingConfig(dim=3, pairs=9, tasks=2, sizes=(1, 4), thetas=(0.5, 1)))
     drawing = draw_freezing(freezing)
-    assert {"error", "theta", "chunk size b (tokens)"} <= set(drawing.texts())
+    assert {ERROR, "theta", "chunk size b (tokens)", "one line a seed"} <= set(drawing.texts())

@@ -11,6 +11,7 @@ from minititans.experiments.depth_grid import Result
 from minititans.memory import MemoryState, sequential
 from minititans.memory.network import read
 from minititans.tasks.maps import FOLDED, STRAIGHT, Maps, unit_vectors
+from minititans.viz.charts import ERROR
 from minititans.viz.depth import (
     ASKED,
     PAIRS,
@@ -115,18 +116,26 @@ def test_the_grid_shows_the_mean_over_seeds_at_each_length_and_dimension():
     }
     assert means_by_depth(results[1:3], "bent", "dim") == {1: ([4, 16], [0.25, 0.75])}
     texts = set(draw_grid(results, "bent").texts())
-    assert {"length of the sequence (pairs)", "numbers in a key", "error", "1", "2"} <= texts
+    assert {
+        "length of the sequence (pairs)",
+        "numbers in a key",
+        ERROR,
+        "depth 1",
+        "depth 2",
+    } <= texts
 
 
 def test_the_other_figures_name_their_axes_and_their_lines():
     curves = {depth: torch.rand(3, 64) for depth in (1, 2)}
     drawing = draw_curves({"bent": curves, "folded": curves}, {"bent": 0.2, "folded": 1.0}, 32)
-    assert {"error", "pairs read", "trained", "1", "2", "folded"} <= set(drawing.texts())
+    texts = {ERROR, "pairs read", "trained", "depth 1", "depth 2", "folded maps"}
+    assert texts | {"the best matrix"} <= set(drawing.texts())
     recall = {depth: [torch.rand(3) for _ in range(3)] for depth in (1, 2)}
     drawing = draw_recall([4, 8, 16], recall, dim=4)
-    assert {"best matrix, in theory", "pairs in the list", "error"} <= set(drawing.texts())
+    assert {"best matrix, in theory", "pairs in the list", ERROR} <= set(drawing.texts())
     drawing = draw_times([1, 2, 3], [0.1, 0.2, 0.3], (0.0, 0.1))
     assert {"measured", "straight line", "milliseconds"} <= set(drawing.texts())
+    assert {"1", "2", "3"} <= set(drawing.texts()) and "1.5" not in drawing.texts()
     x = torch.linspace(0, 6, 20)
     drawing = draw_fit(x, x.sin(), x, {1: x.cos(), 2: x.sin()}, "Waves")
     assert {"pairs", "depth 1", "depth 2", "Waves", "value"} <= set(drawing.texts())

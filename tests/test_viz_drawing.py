@@ -6,9 +6,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 
-from minititans.viz.charts import Box, Series, _Axis, bars, chart, heatmap, levels
+from minititans.viz.charts import Box, Series, _Axis, bars, chart, colour_scale, heatmap, levels
 from minititans.viz.drawing import PALETTE, Drawing, Line, Pixels, Rect, Text, palette_png
 
 BOX = Box(50, 60, 200, 100)
@@ -133,3 +134,26 @@ def test_the_picture_of_a_heat_map_holds_its_colours():
     image = imread(io.BytesIO(palette_png(levels)))
     assert image.shape[:2] == (3, 255)
     assert np.array_equal((255 * image[1, :, :3]).round(), PALETTE)
+
+
+def test_entries_of_a_legend_keep_their_distance():
+    """Words in the widest letters end before the next sample, dots included, begins."""
+    drawing = Drawing(900, 300)
+    series = [Series([0, 1], [0, 1], words, dots=4) for words in ("mmmmm MMMMM", "iii", "wW", "%%")]
+    chart(drawing, BOX, series)
+    figure = drawing.figure()
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    words = {text.get_text(): text.get_window_extent(renderer) for text in figure.axes[0].texts}
+    samples = [line for line in drawing.shapes if isinstance(line, Line) and line.dots == 4]
+    starts = [line.points[0][0] for line in samples if line.points[0][1] == BOX.y - 16]
+    assert len(starts) == 4
+    for each, start in zip(series, starts[1:]):
+        assert start - 4 - words[each.label].x1 > 5
+
+
+def test_a_colour_scale_runs_from_the_least_number_to_the_largest():
+    drawing = Drawing(300, 100)
+    colour_scale(drawing, Box(50, 10, 100, 10), limit=0.5)
+    (strip,) = [shape for shape in drawing.shapes if isinstance(shape, Pixels)]
+    assert strip.levels[0, [0, 50, -1]].tolist() == [0, 127, 254]
+    assert drawing.texts() == ["−0.5", "0.5"]

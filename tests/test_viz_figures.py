@@ -96,11 +96,13 @@ def test_crosstalk_is_what_the_theory_says(pairs, dim):
 def test_the_figures_of_recall_show_their_numbers():
     recall = hebbian_recall(64, 32)
     drawing = draw_recall(recall, seed=0)
-    (scores,) = [shape for shape in drawing.shapes if isinstance(shape, Pixels)]
+    scores, _scale = [shape for shape in drawing.shapes if isinstance(shape, Pixels)]
     assert scores.levels.shape == (64, 64)
     assert any(f"squared error {recall.error():.2f}, expected 1.97" in t for t in drawing.texts())
     assert any(text.startswith(f"{recall.right():.0%}") for text in drawing.texts())
-    assert len([s for s in draw_scores(recall, recall).shapes if isinstance(s, Pixels)]) == 2
+    assert (
+        len([s for s in draw_scores(recall, recall).shapes if isinstance(s, Pixels)]) == 3
+    )  # and a scale
     assert "n = d/2 = 32" in draw_sizes(64, 256).texts()
     assert {"d = 16", "d = 32"} <= set(draw_crosstalk((16, 32), (1, 16, 32)).texts())
 
@@ -128,6 +130,8 @@ def test_the_stepper_draws_the_token_it_stands_on():
     assert {"key of A", "value 5", "M before", "M after"} <= set(drawing.texts())
     maps = [shape.levels for shape in drawing.shapes if isinstance(shape, Pixels)]
     shown = (steps.memory[14], -steps.gradients[14], steps.momentum[15], steps.memory[15])
+    *maps, scale = maps
+    assert scale.shape[0] == 1 and {"−0.8", "0.8"} <= set(drawing.texts())
     for levels, matrix in zip(maps, shown, strict=True):
         expected = 127 + 127 * (matrix / 0.8).clamp(-1, 1)
         assert (torch.tensor(levels) - expected).abs().max() <= 0.5 + 1e-9

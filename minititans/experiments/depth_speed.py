@@ -19,7 +19,7 @@ class SpeedConfig:
     chunk_size: int = 32
     depths: tuple[int, ...] = (1, 2, 3, 4)
     times: tuple[int, ...] = (128, 512)
-    rounds: int = 4
+    rounds: int = 6
 
 
 def training_seconds(config: SpeedConfig) -> dict[tuple[int, int], float]:

@@ -7,14 +7,17 @@ finite, because a line that silently ends is how a picture lies.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from minititans.viz.drawing import INK, PALE, Drawing, Line, Pixels, Rect, Text
 from minititans.viz.style import BLUE, RED
 
 SMALL, NORMAL = 13, 15  # font sizes in pixels
 GREY = "#666666"
+ERROR = "squared error / ‖v‖²"  # the label of an axis: 1 is what an answer of zero gets
 
 
 @dataclass(frozen=True)
@@ -53,20 +56,24 @@ def chart(
     log_x: bool = False,
     log_y: bool = False,
     marks: Sequence[tuple[float, str, str]] = (),
+    xticks: Sequence[float] | None = None,
     legend: bool = True,
 ) -> None:
     """Lines in a frame with ticks and labels; the legend stands above the frame, under the title.
 
     marks: vertical lines as (x, words, colour). What lies outside the limits is cut off.
+    xticks: where the ticks of the x axis stand; round numbers if None.
     """
     xs = [_finite(f"x of {each.label!r}", each.x) for each in series]
     ys = [_finite(f"y of {each.label!r}", each.y) for each in series]
     across = _Axis(xlim or _limits(xs), box.x, box.x + box.width, log_x)
     up = _Axis(ylim or _limits(ys, zero=not log_y), box.y + box.height, box.y, log_y)
-    for tick, words in up.ticks(count=6):
+    heights = up.ticks(count=6)
+    for tick, words in heights:
         drawing.add(Line(((box.x, tick), (box.x + box.width, tick)), PALE, 1))
         drawing.add(Text(box.x - 6, tick + 4, words, SMALL, "end"))
-    for tick, words in across.ticks(count=8):
+    places = across.ticks(count=8) if xticks is None else [(across(x), _words(x)) for x in xticks]
+    for tick, words in places:
         drawing.add(Line(((tick, box.y + box.height), (tick, box.y + box.height + 5)), INK, 1))
         drawing.add(Text(tick, box.y + box.height + 19, words, SMALL, "middle"))
     drawing.add(
@@ -87,10 +94,11 @@ def chart(
             inside = tuple(point for point in points if _within(point, frame))
             drawing.add(Line(inside, each.colour, 0, dots=each.dots))
     if legend:
-        _legend(drawing, box, series)
+        add_legend(drawing, box.x, box.y - 16, series)
     above = 36 if legend and any(each.label for each in series) else 14
     drawing.add(Text(box.x, box.y - above, title, NORMAL, bold=True))
-    middle, left = box.x + box.width / 2, box.x - 48
+    middle = box.x + box.width / 2
+    left = box.x - max([48.0, *(16 + _text_width(words) for _, words in heights)])
     drawing.add(Text(middle, box.y + box.height + 40, xlabel, NORMAL, "middle"))
     drawing.add(Text(left, box.y + box.height / 2, ylabel, NORMAL, "middle", upwards=True))
 
@@ -107,6 +115,15 @@ def heatmap(
     drawing.add(Pixels(box.x, box.y, box.width, box.height, levels(values, limit)))
     drawing.add(Rect(box.x, box.y, box.width, box.height, stroke=GREY))
     drawing.add(Text(box.x, box.y - 8, title, NORMAL, bold=True))
+
+
+def colour_scale(drawing: Drawing, box: Box, limit: float) -> None:
+    """Which number has which colour of a heat map: from −limit, left, over 0 to +limit, right."""
+    drawing.add(Pixels(box.x, box.y, box.width, box.height, levels(np.linspace(-1, 1, 101)[None])))
+    drawing.add(Rect(box.x, box.y, box.width, box.height, stroke=GREY))
+    baseline = box.y + box.height / 2 + 5
+    drawing.add(Text(box.x - 6, baseline, f"−{limit:g}", SMALL, "end"))
+    drawing.add(Text(box.x + box.width + 6, baseline, f"{limit:g}", SMALL))
 
 
 def bars(
@@ -203,14 +220,23 @@ def _limits(parts: list[np.ndarray], zero: bool = False) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + max(1.0, abs(low)))
 
 
-def _legend(drawing: Drawing, box: Box, series: Sequence[Series]) -> None:
-    x, y = box.x, box.y - 16
+def add_legend(drawing: Drawing, x: float, y: float, series: Sequence[Series]) -> None:
+    """A row of samples and words, from the left: one for each line that has a label."""
     for each in series:
         if each.label:
             points = ((x, y), (x + 22, y)) if each.width else ((x + 11, y),)
             drawing.add(Line(points, each.colour, each.width, each.dash, each.dots))
-            drawing.add(Text(x + 28, y + 5, each.label, SMALL))
-            x += 28 + 7.6 * len(each.label) + 18
+            drawing.add(Text(x + 29, y + 5, each.label, SMALL))
+            x += 29 + _text_width(each.label) + 20
+
+
+@lru_cache(maxsize=1024)
+def _text_width(words: str, size: float = SMALL) -> float:
+    """How many pixels the words take in the drawings' font."""
+    font = get_font(findfont(FontProperties(family="DejaVu Sans")))
+    font.set_size(size, 72)
+    font.set_text(words)
+    return font.get_width_height()[0] / 64
 
 
 def _within(point: tuple[float, float], frame: tuple[float, float, float, float]) -> bool:

@@ -10,7 +10,7 @@ from minititans.experiments.chunks import Cost, Freezing
 from minititans.experiments.timing import fastest
 from minititans.memory import Gates, MemoryState, chunked, segment_products
 from minititans.tasks.maps import STRAIGHT, Maps
-from minititans.viz.charts import Box, Series, chart, heatmap
+from minititans.viz.charts import ERROR, Box, Series, chart, heatmap
 from minititans.viz.drawing import INK, Drawing, Text
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
 from minititans.viz.style import BLUE, GREEN, ORANGE, RED
@@ -44,15 +44,18 @@ def _gate_matrices(drawing: Drawing, H: Tensor, D: Tensor, G: Tensor) -> None:
 
 
 def draw_freezing(freezing: Freezing) -> Drawing:
-    """Error and best theta against the chunk size, a faint line for each seed."""
-    drawing, sizes = Drawing(900, 370), freezing.config.sizes
+    """Error and best theta against the chunk size, a thin line for each seed."""
+    drawing, sizes = Drawing(900, 395), freezing.config.sizes
     for x, values, title, ylabel, colour in (
-        (80, freezing.best, "Error with the best theta", "error", BLUE),
+        (80, freezing.best, "Error with the best theta", ERROR, BLUE),
         (540, freezing.best_theta, "The best theta", "theta", ORANGE),
     ):
-        lines = [Series(sizes, row, colour=colour, width=1) for row in values]
-        mean = Series(sizes, values.mean(0), colour=colour, width=3, dots=4)
-        box = Box(x, 50, 330, 250)
+        lines = [
+            Series(sizes, row, "" if i else "one line a seed", colour, width=1)
+            for i, row in enumerate(values)
+        ]
+        mean = Series(sizes, values.mean(0), "their mean", colour, width=3, dots=4)
+        box = Box(x, 75, 330, 250)
         chart(
             drawing, box, [*lines, mean], title=title, xlabel="chunk size b (tokens)",
             ylabel=ylabel, log_x=True, log_y=True,
@@ -122,7 +125,7 @@ def draw_chunk(trace: ChunkTrace, milliseconds: list[float]) -> Drawing:
     error, time = trace.errors[here], milliseconds[here]
     words = "diverged" if error >= WORST else f"{error:.3g}"
     for x, numbers, title, ylabel, colour, ylim in (
-        (80, trace.errors, titles[0] + words, "error", BLUE, (floor, WORST)),
+        (80, trace.errors, titles[0] + words, ERROR, BLUE, (floor, WORST)),
         (540, milliseconds, titles[1] + f"{time:.2g} ms", "milliseconds", GREEN, None),
     ):
         line = Series(SIZES, numbers, colour=colour, dots=3)

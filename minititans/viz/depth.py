@@ -11,8 +11,8 @@ from minititans.experiments.depth_grid import SLOPES, Result
 from minititans.memory import MemoryState, chunked
 from minititans.memory.network import read
 from minititans.tasks.maps import Maps, unit_vectors
-from minititans.viz.charts import GREY, Box, Series, chart
-from minititans.viz.drawing import INK, PALE, Drawing
+from minititans.viz.charts import ERROR, GREY, NORMAL, Box, Series, add_legend, chart
+from minititans.viz.drawing import INK, PALE, Drawing, Text
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
 from minititans.viz.style import BLUE, GREEN, ORANGE, RED
 
@@ -65,20 +65,21 @@ def draw_curves(
     logarithmic, so that small errors can be told apart.
     """
     width = 820 / len(panels) - 70
-    drawing = Drawing(900, 400)
+    drawing, best, lines = Drawing(900, 430), None, []
+    drawing.add(Text(75, 24, "Error of predictions on new maps", NORMAL, bold=True))
     for place, (name, curves) in enumerate(panels.items()):
-        box = Box(75 + place * (width + 80), 75, width, 250)
+        box = Box(75 + place * (width + 80), 105, width, 250)
         lines = depth_lines({depth: binned(curve.mean(0)) for depth, curve in curves.items()})
+        ends = [min(line.x[0] for line in lines), max(line.x[-1] for line in lines)]
+        best = Series(ends, [floors[name]] * 2, "the best matrix", INK, "2 3", width=1.5)
         small = floors[name] < 0.01
-        if not small:
-            ends = [min(line.x[0] for line in lines), max(line.x[-1] for line in lines)]
-            lines.append(Series(ends, [floors[name]] * 2, "", INK, "2 3", width=1.5))
         chart(
-            drawing, box, lines, title=name if place else f"{name}: depth", log_x=True,
-            xlabel="pairs read", ylabel="error, log scale" if small else "error",
+            drawing, box, lines if small else [*lines, best], title=f"{name} maps", log_x=True,
+            xlabel="pairs read", ylabel=ERROR + ", log" * small,
             ylim=(0.003, 1.5) if small else (0, 1.2), log_y=small,
-            marks=[(trained, "trained", GREY)], legend=place == 0,
+            marks=[(trained, "trained", GREY)], legend=False,
         )  # fmt: skip
+    add_legend(drawing, 75, 48, [*lines, best])
     return drawing
 
 
@@ -89,26 +90,28 @@ def draw_recall(pairs: Sequence[int], errors: Mapping[int, Sequence[Tensor]], di
     theory = [max(0.0, 1 - dim / n) for n in pairs]
     best = Series(pairs, theory, "best matrix, in theory", INK, "2 3", width=1.5)
     chart(
-        drawing, Box(80, 75, 780, 250), [*lines, best], title="Random pairs, asked again: depth",
-        xlabel="pairs in the list", ylabel="error", log_x=True, ylim=(0, 1.1),
+        drawing, Box(80, 75, 780, 250), [*lines, best], title="Random pairs, asked again",
+        xlabel="pairs in the list", ylabel=ERROR, log_x=True, ylim=(0, 1.1),
     )  # fmt: skip
     return drawing
 
 
 def draw_grid(results: Sequence[Result], kind: str, dim: int = 4, pairs: int = 128) -> Drawing:
     """Error against the sequence's length (left) and against the dimension of a key (right)."""
-    drawing = Drawing(900, 400)
+    drawing = Drawing(900, 430)
+    drawing.add(Text(80, 24, f"Mean error over a sequence, {kind} maps", NORMAL, bold=True))
     lengths = means_by_depth([r for r in results if r.dim == dim], kind, "pairs")
     dims = means_by_depth([r for r in results if r.pairs == pairs], kind, "dim")
     for x, points, xlabel, title in (
-        (80, lengths, "length of the sequence (pairs)", f"Keys of {dim} numbers: depth"),
+        (80, lengths, "length of the sequence (pairs)", f"Keys of {dim} numbers"),
         (540, dims, "numbers in a key", f"Sequences of {pairs} pairs"),
     ):
         top = 1.1 * max(max(ys) for _, ys in points.values())
         chart(
-            drawing, Box(x, 75, 330, 250), depth_lines(points), title=title, xlabel=xlabel,
-            ylabel="error", log_x=True, ylim=(0, top), legend=x == 80,
+            drawing, Box(x, 105, 330, 250), depth_lines(points), title=title, xlabel=xlabel,
+            ylabel=ERROR, log_x=True, ylim=(0, top), legend=False,
         )  # fmt: skip
+    add_legend(drawing, 80, 48, depth_lines(lengths))
     return drawing
 
 
@@ -132,7 +135,7 @@ def draw_times(
     chart(
         drawing, Box(80, 75, 780, 220), [Series(depths, fit, "straight line", ORANGE), points],
         title="Time of a training step", xlabel="depth of the memory (layers)",
-        ylabel="milliseconds",
+        ylabel="milliseconds", xticks=depths,
     )  # fmt: skip
     return drawing
 
@@ -140,7 +143,7 @@ def draw_times(
 def depth_lines(points: Mapping[int, tuple[Sequence[float], Sequence[float]]]) -> list[Series]:
     """A line for each depth in its colour and dash."""
     return [
-        Series(x, y, str(depth), COLOURS[depth], DASHES[depth], dots=2.5)
+        Series(x, y, f"depth {depth}", COLOURS[depth], DASHES[depth], dots=2.5)
         for depth, (x, y) in points.items()
     ]
 
@@ -199,11 +202,12 @@ def draw_depth(trace: DepthTrace, curves: Mapping[int, Tensor], depth: int, pair
     )  # fmt: skip
     lines = depth_lines({each: binned(curve.mean(0)) for each, curve in curves.items()})
     lines = [
-        replace(line, width=4.5 if line.label == str(depth) else 1.2, dots=0) for line in lines
+        replace(line, width=4.5 if line.label == f"depth {depth}" else 1.2, dots=0)
+        for line in lines
     ]
     chart(
-        drawing, Box(500, 75, 370, 320), lines, title="The mean over many maps: depth",
-        xlabel="pairs read", ylabel="error", log_x=True, xlim=(1, 600), ylim=(0, 1.2),
+        drawing, Box(500, 75, 370, 320), lines, title="The mean over many maps",
+        xlabel="pairs read", ylabel=ERROR, log_x=True, xlim=(1, 600), ylim=(0, 1.2),
         marks=[(pairs, "", INK)] if pairs else [],
     )  # fmt: skip
     return drawing

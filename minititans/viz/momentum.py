@@ -101,7 +101,7 @@ def draw_ringing(errors: Mapping[str, Tensor]) -> Drawing:
     zero = Series(ends, (0, 0), "", GREY, width=1)
     return single_chart(
         [*series, zero], title="One pair, again and again: how wrong the memory is about it",
-        xlabel="times read", ylabel="error", xlim=ends, ylim=(-0.8, 1),
+        xlabel="times read", ylabel="error / value", xlim=ends, ylim=(-0.8, 1),
     )  # fmt: skip
 
 

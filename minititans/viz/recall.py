@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minititans.viz.charts import GREY, NORMAL, Box, Series, chart, heatmap
+from minititans.viz.charts import ERROR, GREY, NORMAL, Box, Series, chart, colour_scale, heatmap
 from minititans.viz.drawing import Drawing, Text
 from minititans.viz.explorer import Explorer, explorer, slider, steps
 from minititans.viz.style import BLUE, COLOURS, GREEN, RED
@@ -87,7 +87,7 @@ def draw_crosstalk(dims: tuple[int, ...], counts: tuple[int, ...], seeds=(0, 1, 
     chart(
         drawing, Box(80, 70, 790, 290), series, ylim=(0, 4),
         title=f"Cross-talk: measured over {len(seeds)} seeds (dots), (n − 1)/d (lines)",
-        xlabel="pairs n in the matrix", ylabel="squared error / ‖v‖²",
+        xlabel="pairs n in the matrix", ylabel=ERROR,
     )  # fmt: skip
     return drawing
 
@@ -101,7 +101,9 @@ def draw_scores(*recalls: Recall) -> Drawing:
         heatmap(drawing, box, recall.scores(), title=f"{pairs} pairs, d = {dim}", limit=1.0)
         words = f"{recall.right():.0%} nearest to their own value"
         drawing.add(Text(box.x, 335, words, NORMAL))
-    drawing.add(Text(30, 25, "Answers (rows) against values (columns)", NORMAL, bold=True))
+    words = "How much answers (rows) are like values (columns): dot products"
+    drawing.add(Text(30, 25, words, NORMAL, bold=True))
+    colour_scale(drawing, Box(700, 14, 130, 13), limit=1.0)
     return drawing
 
 
@@ -137,11 +139,12 @@ def draw_recall(recall: Recall, seed: int, most: int = 256) -> Drawing:
             Series([pairs], [recall.error()], "this memory", GREEN, width=0, dots=8),
         ],
         title=f"Squared error in d = {dim}", xlabel="pairs n",
-        ylabel="squared error / ‖v‖²", xlim=(0, most), ylim=(0, 4),
+        ylabel=ERROR, xlim=(0, most), ylim=(0, 4),
         marks=[(dim, "n = d", GREY)] if dim < most else [],
     )  # fmt: skip
     heatmap(drawing, Box(540, 66, 270, 270), recall.scores(), limit=1.0)
     drawing.add(Text(540, 28, "Answers against values", NORMAL, bold=True))
+    colour_scale(drawing, Box(778, 17, 90, 13), limit=1.0)
     drawing.add(Text(540, 52, "a clean diagonal is perfect recall", 13, colour=GREY))
     words = f"{recall.right():.0%} of the answers are nearest to their own value"
     drawing.add(Text(540, 366, words, 13))

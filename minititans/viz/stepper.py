@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, bars, heatmap
+from minititans.viz.charts import GREY, NORMAL, SMALL, Box, bars, colour_scale, heatmap
 from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
 from minititans.viz.style import BLUE
@@ -23,6 +23,7 @@ STORY = (
     "A1", "B2", "C3", "A1", "B2", "C3", "A1", "B2", "C3", "D4", "A1", "B2", "C3", "D4",
     "A5", "B2", "C3", "A5", "B2", "C3", "D4", "A5", "B2", "C3",
 )  # fmt: skip
+LIMIT = 0.8  # the number with the fullest colour
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,10 @@ def _matrices(drawing: Drawing, y: float, steps: Steps, t: int) -> None:
     )
     for place, (title, matrix, formula) in enumerate(shown):
         box = Box(60 + 210 * place, y, 150, 150)
-        heatmap(drawing, box, matrix, title=title, limit=0.8)
+        heatmap(drawing, box, matrix, title=title, limit=LIMIT)
         drawing.add(Text(box.x, y + 170, formula, SMALL, colour=GREY))
         drawing.add(Text(box.x, y + 188, f"norm {float(matrix.norm()):.2f}", SMALL, colour=GREY))
+    colour_scale(drawing, Box(690, y - 44, 150, 12), LIMIT)
 
 
 def draw_surprise(steps: Steps) -> Drawing:
@@ -156,7 +158,10 @@ def draw_surprise(steps: Steps) -> Drawing:
 def stepper(
     keys: Tensor | None = None, values: Tensor | None = None, names: tuple[str, ...] = STORY
 ) -> Explorer:
-    """Step through the story, or through your own pairs: keys, values `[time, dim]`."""
+    """Step through the story, or through your own pairs: keys, values `[time, dim]`.
+
+    It begins at token 15, where the story has A5: a key that is known, with a new value.
+    """
     if keys is None or values is None:
         keys, values = story(names)
 
@@ -165,7 +170,7 @@ def stepper(
 
     return explorer(
         draw,
-        token=player(1, 1, len(names), "token", interval=900),
+        token=player(min(15, len(names)), 1, len(names), "token", interval=900),
         theta=slider(0.9, 0.0, 1.5, 0.05, "theta: how much is written"),
         eta=slider(0.0, 0.0, 0.95, 0.05, "eta: how long surprise lingers"),
         alpha=slider(0.0, 0.0, 1.0, 0.05, "alpha: how much fades"),

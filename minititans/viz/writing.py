@@ -10,7 +10,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from minititans.viz.charts import Box, Series, bars, chart
+from minititans.viz.charts import ERROR, Box, Series, bars, chart
 from minititans.viz.drawing import Drawing
 from minititans.viz.recall import crosstalk, random_pairs
 from minititans.viz.style import BLUE, GREEN, RED
@@ -90,6 +90,6 @@ def draw_comparison(
     chart(
         drawing, Box(80, 70, 790, 250), series, ylim=(0, 1.5),
         title=f"Correcting holds more than adding (d = {dim})",
-        xlabel="pairs n in the matrix", ylabel="squared error / ‖v‖²",
+        xlabel="pairs n in the matrix", ylabel=ERROR,
     )  # fmt: skip
     return drawing
