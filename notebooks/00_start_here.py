@@ -39,7 +39,8 @@ for i in range(3, 8):
 keys, values = pairs(text, look_back=3)
 likeness = (keys @ keys.T).abs()
 print("keys:", list(keys.shape), " values:", list(values.shape))  # [letters, dim]
-print(f"a key with itself: {likeness.diag().mean():.1f}, with another: {likeness.mean():.1f}")
+different = likeness[likeness < 0.99]  # of two different keys: some, as "to ", come twice
+print(f"a key with itself: {likeness.diag().mean():.2f}, with another: {different.mean():.2f}")
 
 # %% [markdown]
 # ## Three lines that learn
@@ -76,10 +77,12 @@ claim(
     "a sentence seen once is known: on the second reading over 70 % of the letters are expected, "
     "on the first under 20 %",
     all(right[0].sum() < 8 and right[1].sum() > 28 for right in read_again),
+    "equation (8)",
 )
 claim(
     "the loop of three lines is what the picture shows",
     torch.allclose(torch.tensor(surprise), reading.surprise, atol=1e-5),
+    "equation (8)",
 )
 
 # %% [markdown]
@@ -107,7 +110,7 @@ claim(
 )
 
 # %% [markdown]
-# Its surprise is the norm of a *gradient*. That a gradient and your `error` are the same thing is
+# Its surprise is the norm of a *gradient*. That a gradient and your `error` have the same length is
 # what notebook 02 is about.
 #
 # ## Your turn

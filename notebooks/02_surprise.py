@@ -165,6 +165,7 @@ claim(
         and torch.allclose(r.hebb, r.old + r.new, atol=1e-5)
         for r in results
     ),
+    "equations (4) and (8)",
 )
 
 # %% [markdown]
@@ -254,6 +255,7 @@ claim(
     "with d/2 pairs the delta rule's error is under 80 % of Hebb's after one reading, "
     "and under 2 % after ten",
     all(once < 0.8 and ten_times < 0.02 for once, ten_times in shares),
+    "equation (8)",
 )
 
 # %% [markdown]
@@ -266,9 +268,9 @@ claim(
 #
 # $$M_t = (1-\alpha)\,M_{t-1} + S_t$$
 #
-# Press play, or move the token. Bars and squares are red above zero, blue below.
+# Press play, or move the token. Orange is above zero, blue below.
 #
-# 1. At A5 (token 15), see the error: it holds the new value *and* minus the old one.
+# 1. It begins at A5 (token 15). See the error: it holds the new value *and* minus the old one.
 # 2. Set `theta` to 0.5, then to 1.5. Both leave half of an error. What is different about the half
 #    that is left when A1 comes again (token 4)?
 # 3. Raise `eta` to 0.9. What happens to $M$ after a surprise is over?

@@ -41,8 +41,8 @@ k.shape, two.shape  # each seed is a head: a memory of its own
 # %% [markdown]
 # The memory is a network now: layers $y = Wx$ with SiLU between them, none after the last. The
 # rule of the notebooks before does not change at all, because a surprise is still a gradient: now
-# by *all* weights ([`read`](../minititans/memory/network.py),
-# [`chunked`](../minititans/memory/chunked.py)).
+# by *all* weights. (12) to (14) stay as they are, and reading is (15)
+# ([`read`](../minititans/memory/network.py), [`chunked`](../minititans/memory/chunked.py)).
 
 
 # %%
@@ -104,6 +104,7 @@ opposite = read(weights[2], circle) - read(weights[2], -circle)
 claim(
     "a memory of two layers is a matrix in disguise for opposite keys: M(k) - M(-k) = W2 W1 k",
     torch.allclose(opposite, circle @ (W2 @ W1).mT, atol=1e-4),
+    "ours",
 )
 claim(
     "so on three waves two layers stay as wrong as zero, and three layers get under 0.1",
@@ -119,9 +120,9 @@ claim(
 #
 # Now a family of tasks. Each sequence has a random map $v = B\,\phi(A k)$, and $\phi$ is bent at
 # zero: $x$ above, `slope` times $x$ below ([`Maps`](../minititans/tasks/maps.py)). One number
-# goes from straight (slope 1) through bent (0, the ReLU) to folded (−1, the absolute value). And
-# for a *given* list of pairs we can compute the best of all matrices: least squares. No memory
-# that is a matrix can go below its error.
+# goes from straight (slope 1) through bent (0, the ReLU) to folded (−1, the absolute value). For a
+# long list of pairs (1,000) we can compute the best of all matrices: least squares. On average over
+# new pairs no memory that is a matrix can go below its error.
 
 # %%
 from minititans.experiments.depth import DepthConfig, best_matrix_error
@@ -133,6 +134,7 @@ for name, error in {"straight": straight, "bent": bent, "folded": folded}.items(
 claim(
     "the best matrix has no error on straight maps, over 0.15 on bent and over 0.95 on folded ones",
     bool((straight < 0.01).all() and (bent > 0.15).all() and (folded > 0.95).all()),
+    "section 3.1",
 )
 
 # %% [markdown]
@@ -227,17 +229,21 @@ claim(
 )
 
 # %% [markdown]
-# That is what depth is for. Now look at the figure for where depth *loses*.
+# That is what depth is for. Now look at the figure for where depth *loses*. The paper's figure 7
+# shows perplexity on text, where more layers were always better; random maps are not text.
 
 # %%
-claim(
-    "on straight maps depth loses: with three or four layers the error is over twice the matrix's",
+does_not_reproduce(
+    "the deeper the memory, the better it predicts: looked for on straight maps",
     all(bool((late("straight", depth) > 2 * late("straight", 1)).all()) for depth in (3, 4)),
+    "figure 7",
+    because="a matrix follows such a map: three or four layers make over twice its error",
 )
 few = {depth: curves["bent"][depth][:, 4:16].mean(1) for depth in learners}
 claim(
     "before the 16th pair depth hardly helps, even on bent maps: at most 15 % less error",
     all(bool((few[depth] > 0.85 * few[1]).all()) for depth in learners),
+    "figure 7",
 )
 
 # %% [markdown]
@@ -272,6 +278,7 @@ eight = {depth: recall[depth][lists.index(8)] for depth in recall}
 claim(
     "of 8 pairs, twice its dimension, a matrix loses half, as theory says (0.5 to within 0.06)",
     ((eight[1] - 0.5).abs() < 0.06).all(),
+    "section 3.1",
 )
 claim(
     "two layers lose less than a third of 8 pairs, three and four less than a quarter",
@@ -281,6 +288,7 @@ claim(
 claim(
     "of 64 pairs every depth loses more than 0.8: depth moves the limit, it does not lift it",
     all(bool((errors[-1] > 0.8).all()) for errors in recall.values()),
+    "section 3.1",
 )
 
 # %% [markdown]
@@ -305,35 +313,37 @@ stored = {(r.dim, r.pairs, r.depth): torch.tensor(r.errors["bent"]) for r in res
 gain = {n: stored[4, n, 1] - stored[4, n, 3] for n in (32, 128, 512)}
 claim(
     "the longer the sequence, the more three layers gain on a matrix (32, 128 and 512 pairs)",
-    bool((gain[32] < gain[128]).all() and (gain[128] < gain[512]).all()),
+    bool((gain[128] > 2 * gain[32]).all() and (gain[512] > 1.4 * gain[128]).all()),
     "figure 7",
 )
 claim(
-    "from 64 pairs on, the second and the third layer each lower the error",
+    "from 64 pairs on, the second and the third layer each lower the error, by 2 % or more",
     all(
-        bool((stored[4, n, depth + 1] < stored[4, n, depth]).all())
+        bool((stored[4, n, depth + 1] < 0.98 * stored[4, n, depth]).all())
         for n in (64, 128, 256, 512)
         for depth in (1, 2)
     ),
     "figure 7",
 )
 does_not_reproduce(
-    "every further layer lowers the error, at every length: here four layers are worse than three",
+    "the deeper the memory, the better it predicts: looked for at every length, up to four layers",
     all(bool((stored[4, n, 4] > stored[4, n, 3]).all()) for n in (32, 64, 128, 256, 512)),
     "figure 7",
-    because="three layers can follow these maps; a fourth has more to learn from the same pairs",
+    because="four layers are no better than three: more to learn, from the same pairs",
 )
 
 # %%
-claim(
-    "with keys of 16 numbers, 128 pairs are too few: there the matrix beats every deeper memory",
-    all(bool((stored[16, 128, depth] > stored[16, 128, 1]).all()) for depth in (2, 3, 4)),
+does_not_reproduce(
+    "the deeper the memory, the better it predicts: looked for with keys of 16 numbers",
+    all(bool((stored[16, 128, depth] > 1.02 * stored[16, 128, 1]).all()) for depth in (2, 3, 4)),
+    "figure 7",
+    because="128 pairs are too few for such keys: there the matrix beats every deeper memory",
 )
 
 # %% [markdown]
-# Both say the same: a deep memory needs *pairs*. A map of 16 dimensions has many more directions
-# to bend in, and 128 pairs show too few of them. Give it more and it wins; give it less and the
-# simple memory is the better one.
+# All of this says the same: a deep memory needs *pairs*. A map of 16 dimensions has many more
+# directions to bend in, and 128 pairs show too few of them. Give it more and it wins; give it less
+# and the simple memory is the better one.
 #
 # ## What a layer costs
 #
@@ -348,13 +358,15 @@ from minititans.viz.depth import draw_times
 seconds = training_seconds(SpeedConfig())
 depths, longest = [1, 2, 3, 4], 512
 measured = [seconds[depth, longest] for depth in depths]
-offset, per_layer, explained = straight_line(depths, measured)
+offset, per_layer, _ = straight_line(depths, measured)
 draw_times(depths, measured, (offset, per_layer))
 
 # %%
+added = [deeper - shallower for shallower, deeper in pairwise(measured)]  # by each further layer
+mean = sum(added) / len(added)
 claim(
-    "time grows with depth along a straight line: each layer costs about the same (R² over 0.9)",
-    bool(explained > 0.9 and per_layer > 0),
+    "time grows about linearly with depth: what a layer adds is the mean within a factor of 3",
+    all(mean / 3 < each < 3 * mean for each in added),
     "figure 8",
 )
 per_token = {time: seconds[2, time] / time for time in (128, 512)}
@@ -385,7 +397,7 @@ depth_explorer(learners)
 #   is bent and there are enough pairs.
 # - It loses where the map is straight, the pairs are few or the keys are large. Depth is a
 #   choice, not a gift.
-# - Each layer costs about the same time. Where to begin must be learned.
+# - Time grows about linearly with depth. Where to begin must be learned.
 #
 # **Exercise:** [05 Depth](../exercises/05_depth.ipynb): carry the error back through the layers
 # yourself, and write a deep memory's update.

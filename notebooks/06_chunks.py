@@ -100,7 +100,11 @@ for t in range(b):
 
 S_end = Delta.T @ (H[-1, :, None] * K)  # the sum over i of H[b,i] δ_i k_iᵀ, as one product
 _, W_loop, S_loop = loop(frozen=True)
-claim("the last row of H gives the momentum after the chunk", torch.allclose(S_end, S_loop))
+claim(
+    "the last row of H gives the momentum after the chunk",
+    torch.allclose(S_end, S_loop),
+    "equation (18)",
+)
 
 # %% [markdown]
 # ## Forgetting is a matrix: D
@@ -136,6 +140,10 @@ draw_gate_matrices(H, D, G)
 # Read a column from top to bottom. In $H$ a surprise starts at $\theta_i$ and fades. In $G$ it
 # first *grows*: with momentum a surprise goes on writing for a while, until forgetting wins. All
 # three are empty above the diagonal: nothing comes from the future.
+#
+# With `eta = 0`, $H$ is diag(θ) and $G_{ti} = \theta_i\,\beta_t/\beta_i$: that is (16). In (17)
+# the paper writes $x$ for both $k$ and $v$, and the two diagonal matrices belong between the
+# factors.
 
 # %%
 W_end = beta[-1] * W0 + Delta.T @ (G[-1, :, None] * K)
@@ -273,7 +281,11 @@ print(beta[:, None] / beta[None, :])  # row t, column i
 products = segment_products(1 - alpha_clear)
 print(products)
 quotients = beta[:, None] / beta[None, :]
-claim("dividing cumulative products gives NaN when alpha is 1", quotients.isnan().any())
+claim(
+    "dividing cumulative products gives NaN when alpha is 1",
+    quotients.isnan().any(),
+    "equation (16)",
+)
 claim(
     "products of the gates between are exact when alpha is 1: all before is gone, all after stays",
     bool((products[2:, :2] == 0).all() and products[3, 2] == 0.5 and products.isfinite().all()),
@@ -303,8 +315,13 @@ expected = {b: abs(1 - b * 0.5) ** (64 // b) for b in left}
 claim(
     "a pair that fills its chunk has its error multiplied by 1 - b theta in each chunk",
     all(abs(left[b] - expected[b]) < 1e-9 * max(1, expected[b]) for b in left),
+    "equation (16)",
 )
-claim("so a step that is safe token by token explodes in chunks of 8", left[8] > 1000 > left[1])
+claim(
+    "so a step that is safe token by token explodes in chunks of 8",
+    left[8] > 1000 > left[1],
+    "equation (16)",
+)
 
 # %% [markdown]
 # This is why `NeuralMemory` bounds `theta` by $(1-\eta)/b$: larger chunks must take smaller
@@ -329,11 +346,16 @@ claim(
     (at[64] > 2 * at[1]).all(),
     "equation (16)",
 )
-claim("chunks of 4 make less than a fifth more error than chunks of 1", (at[4] < 1.2 * at[1]).all())
+claim(
+    "chunks of 4 make less than a fifth more error than chunks of 1",
+    (at[4] < 1.2 * at[1]).all(),
+    "equation (16)",
+)
 theta_at = {b: freezing.best_theta[:, sizes.index(b)] for b in sizes}
 claim(
     "the best theta for chunks of 64 is less than a quarter of that for single tokens",
     (theta_at[64] < theta_at[1] / 4).all(),
+    "equation (16)",
 )
 
 # %% [markdown]
@@ -355,7 +377,11 @@ draw_costs(cost)
 ours, theirs = cost.seconds["matmuls"], cost.seconds["a weight per token"]
 kept, kept_theirs = cost.kept["matmuls"], cost.kept["a weight per token"]
 small, large = cost.config.sizes.index(1), cost.config.sizes.index(64)
-claim("chunks of 64 train more than 5 times as fast as chunks of 1", ours[large] < ours[small] / 5)
+claim(
+    "chunks of 64 train more than 5 times as fast as chunks of 1",
+    ours[large] < ours[small] / 5,
+    "section 3.2",
+)
 claim(
     "at 64 tokens a chunk, matmuls are more than 4 times as fast as a weight per token",
     ours[large] < theirs[large] / 4,
@@ -364,6 +390,7 @@ claim(
 claim(
     "and keep less than a tenth of the bytes for the backward pass",
     kept[large] < kept_theirs[large] / 10,
+    "section 3.2",
 )
 
 # %% [markdown]
@@ -373,8 +400,8 @@ claim(
 # key.
 #
 # So the chunk size is a dial between learning well and running fast, and the figures say where to
-# leave it: small enough that the memory still corrects itself, large enough that the hardware has
-# something to do.
+# leave it, here at 8 to 32: small enough that the memory still corrects itself, large enough that
+# the hardware has something to do.
 
 # %% [markdown]
 # ## The scan
@@ -406,11 +433,11 @@ claim(
     "equation (18)",
 )
 library = linear_recurrence(decay[None], x[None], torch.zeros(1))[0]
-claim("the library's scan agrees", torch.allclose(library, s))
+claim("the library's scan agrees", torch.allclose(library, s), "equation (18)")
 
 # %% [markdown]
-# The scan needs each $S_t$ as a whole matrix, one a token: that was the red line above. It is in
-# the library to be understood, and as a second witness in the tests.
+# The scan needs each $S_t$ as a whole matrix, one a token: that was "a weight per token" above. It
+# is in the library to be understood, and as a second witness in the tests.
 #
 # ## Gates that a chunk shares
 #
@@ -459,7 +486,8 @@ chunk_explorer()
 # - Momentum and forgetting are then fixed mixtures of those surprises: the matrices H, D and
 #   $G = DH$.
 # - A token reads through $G \odot (QK^\top)$. Its memory $W_t$ is never built, at any depth.
-# - Larger chunks are faster and learn a little worse, and they need a smaller `theta`.
+# - Larger chunks are faster. Chunks of 4 learn almost as well as single tokens; chunks of 64 make
+#   about three times the error here, even with a smaller `theta`.
 #
 # **Exercise:** [06 Chunks](../exercises/06_chunks.ipynb): write H, D and G, a chunk's reading and
 # writing, and enter a chunk in the middle.

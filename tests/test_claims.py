@@ -10,22 +10,22 @@ from minititans.course import ClaimError, claim, does_not_reproduce
 from minititans.course.claim_list import Claim, claims, page, write
 
 
-def test_a_true_claim_prints_its_sentence_and_where_the_paper_says_so(capsys):
-    claim("the memory learns", True)
+def test_a_true_claim_prints_its_sentence_and_what_it_belongs_to(capsys):
+    claim("the memory learns", True, "ours")
     claim("it forgets", torch.tensor(1.0) > 0, "equation (13)")
-    claim("it is quick", np.float64(1) < 2)
+    claim("it is quick", np.float64(1) < 2, "section 3.2")
     assert capsys.readouterr().out.splitlines() == [
-        "✓ the memory learns",
+        "✓ the memory learns [ours]",
         "✓ it forgets [equation (13)]",
-        "✓ it is quick",
+        "✓ it is quick [section 3.2]",
     ]
 
 
 def test_a_false_claim_stops_the_notebook_and_names_the_sentence(capsys):
     with pytest.raises(ClaimError, match="the moon is cheese"):
-        claim("the moon is cheese", False)
+        claim("the moon is cheese", False, "ours")
     with pytest.raises(AssertionError, match="depth helps"):
-        does_not_reproduce("depth helps", torch.tensor(False), "figure 7")
+        does_not_reproduce("depth helps", torch.tensor(False), "figure 7", because="it is small")
     assert capsys.readouterr().out == ""
 
 
@@ -40,13 +40,21 @@ def test_what_does_not_reproduce_says_so_and_why(capsys):
 @pytest.mark.parametrize("condition", [0.3, float("nan"), None, "yes", torch.ones(2) > 0, [True]])
 def test_what_is_not_true_or_false_is_refused(condition):
     with pytest.raises(TypeError, match="condition"):
-        claim("a sentence", condition)
+        claim("a sentence", condition, "ours")
 
 
 @pytest.mark.parametrize("sentence", ["", " ", "two\nlines", "ends in [a bracket]"])
 def test_a_sentence_that_the_list_could_not_read_is_refused(sentence):
     with pytest.raises(ValueError, match="sentence"):
-        claim(sentence, True)
+        claim(sentence, True, "ours")
+
+
+@pytest.mark.parametrize("place", ["", " ", "the paper", "equation 13", "Ours", "figure"])
+def test_a_claim_that_belongs_nowhere_is_refused(place):
+    with pytest.raises(ValueError, match="belongs_to"):
+        claim("a sentence", True, place)
+    with pytest.raises(ValueError, match="belongs_to"):
+        does_not_reproduce("a sentence", True, place, because="it is small")
 
 
 def printed(function, *arguments, **options) -> str:
@@ -59,14 +67,14 @@ def printed(function, *arguments, **options) -> str:
 
 def test_the_list_holds_what_was_claimed(tmp_path):
     text = printed(claim, "it falls | by half", True, "equation (8)") + "something else\n"
-    text += printed(claim, "f(x) [sic] holds", True)
+    text += printed(claim, "f(x) [sic] holds", True, "ours")
     text += printed(does_not_reproduce, "depth helps", True, "figure 7", because="it is small")
     cells = [new_markdown_cell("# A title\n\nwords"), new_code_cell("")]
     cells[1].outputs = [new_output("stream", text=text)]
     notebook = new_notebook(cells=cells)
     assert claims(notebook) == [
         Claim("it falls | by half", "equation (8)"),
-        Claim("f(x) [sic] holds"),
+        Claim("f(x) [sic] holds", "ours"),
         Claim("depth helps", "figure 7", holds=False, because="it is small"),
     ]
 

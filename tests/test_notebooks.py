@@ -20,6 +20,7 @@ from minititans.course.build import (
     sources,
     times,
 )
+from minititans.course.claims import OURS
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = [source for source in sources(ROOT) if source.parent.name == "notebooks"]
@@ -143,7 +144,9 @@ def test_what_a_notebook_found_are_claims(source):
     stated = claim_list.claims(nbformat.read(source.with_suffix(".ipynb"), as_version=4))
     assert len([each for each in stated if each.holds]) >= (2 if source.stem[:2] == "00" else 3)
     assert len({each.sentence for each in stated}) == len(stated), "a claim is there twice"
-    assert any(each.paper for each in stated), "no claim says where the paper says so"
+    blank = [each.sentence for each in stated if not each.belongs_to]
+    assert blank == [], "these do not say what of the paper they belong to, or that they are ours"
+    assert any(each.belongs_to != OURS for each in stated), "no claim belongs to the paper"
 
 
 def test_the_page_of_claims_is_what_the_notebooks_claim():

@@ -17,16 +17,18 @@ OPENING = """# What the course claims
 
 Each line below was printed by a notebook when its condition held, in the run that is stored; a
 notebook whose claim is false stops. Where chance plays a part, a claim holds over several seeds.
-This page is generated from the stored notebooks by `make notebooks`.
+Beside it stands what of the paper it belongs to; the paper need not say the same. "Ours" means
+that the paper has nothing of the kind. This page is generated from the stored notebooks by
+`make notebooks`.
 """
-LINE = re.compile(r"(?P<sentence>.*?)(?: \[(?P<paper>[^\[\]]*)\])?")
+LINE = re.compile(r"(?P<sentence>.*?)(?: \[(?P<belongs_to>[^\[\]]*)\])?")
 
 
 @dataclass(frozen=True)
 class Claim:
     sentence: str
-    paper: str = ""
-    holds: bool = True  # False: an effect of the paper that a run of this size does not show
+    belongs_to: str
+    holds: bool = True  # False: what the paper says and a run of this size does not show
     because: str = ""
 
 
@@ -39,11 +41,11 @@ def claims(notebook: nbformat.NotebookNode) -> list[Claim]:
             for mark, holds in ((HOLDS, True), (ABSENT, False)):
                 if line.startswith(mark):
                     words = LINE.fullmatch(line.removeprefix(mark))
-                    found.append(Claim(words["sentence"], words["paper"] or "", holds))
+                    found.append(Claim(words["sentence"], words["belongs_to"] or "", holds))
             if line.startswith("  because ") and found:
                 last = found.pop()
                 reason = line.removeprefix("  because ")
-                found.append(Claim(last.sentence, last.paper, last.holds, reason))
+                found.append(Claim(last.sentence, last.belongs_to, last.holds, reason))
     return found
 
 
@@ -54,16 +56,16 @@ def page(root: Path) -> str:
         notebook = nbformat.read(path, as_version=4)
         link = f"[{path.stem[:2]} {title(notebook)}](../notebooks/{path.name})"
         stated = claims(notebook)
-        rows = [row(each.sentence, each.paper) for each in stated if each.holds]
+        rows = [row(each.sentence, each.belongs_to) for each in stated if each.holds]
         if rows:
-            header = "| claim | in the paper |\n| --- | --- |"
+            header = "| claim | belongs to |\n| --- | --- |"
             parts.append("\n".join([f"## {link}\n", header, *rows, ""]))
         for each in stated:
             if not each.holds:
-                absent.append(row(each.sentence, each.paper, link, each.because))
+                absent.append(row(each.sentence, each.belongs_to, link, each.because))
     parts.append("## What does not reproduce at this size\n")
     if absent:
-        header = "| the paper reports | where | looked for in | why, as far as we know |"
+        header = "| the paper says | where | looked for in | what we find |"
         parts.append("\n".join([header, "| --- | --- | --- | --- |", *absent, ""]))
     else:
         parts.append("Nothing that the notebooks so far have looked for.\n")

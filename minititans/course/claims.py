@@ -1,48 +1,55 @@
 """Claims: what a notebook says it found, checked by the run that says it.
 
 A `claim` prints its sentence with a tick when its condition holds, and stops the notebook when it
-does not. `does_not_reproduce` is the same for an effect that the paper reports and that a run of
-this size does not show. `claim_list` collects what the stored notebooks claim in `docs/claims.md`.
+does not. `does_not_reproduce` is the same for what the paper says and a run of this size does not
+show. Both name what of the paper they belong to: an equation, a section, a figure, or `OURS` where
+the paper has nothing of the kind. `claim_list` collects what the stored notebooks claim in
+`docs/claims.md`.
 """
+
+import re
 
 HOLDS = "✓ "
 ABSENT = "✗ not at this size: "
+OURS = "ours"
+PLACE = re.compile(r"(equations? \(\d+\)|sections? \d|figures? \d|table \d|appendix [A-Z]).*")
 
 
 class ClaimError(AssertionError):
     """A sentence in a notebook is not true."""
 
 
-def claim(sentence: str, condition, paper: str = "") -> None:
+def claim(sentence: str, condition, belongs_to: str) -> None:
     """Print the sentence with a tick; raise `ClaimError` when the condition is false.
 
-    paper: the equation, section or figure that says so, as in "equation (12)".
+    belongs_to: the equation, section or figure of the paper that the claim is about, as in
+    "equation (12)"; it need not say the same. "ours" if nothing in the paper fits.
 
     >>> claim("two and two make four", 2 + 2 == 4, "equation (1)")
     ✓ two and two make four [equation (1)]
     """
-    _check_words(sentence, paper)
+    _check_words(sentence, belongs_to)
     if not _true(condition):
         raise ClaimError(f"this run does not show that {sentence}")
-    print(HOLDS + sentence + (f" [{paper}]" if paper else ""))
+    print(f"{HOLDS}{sentence} [{belongs_to}]")
 
 
-def does_not_reproduce(sentence: str, condition, paper: str = "", because: str = "") -> None:
-    """Say which of the paper's effects this run does not show, and why that may be.
+def does_not_reproduce(sentence: str, condition, belongs_to: str, because: str) -> None:
+    """Say which of the paper's statements this run does not bear out, and why that may be.
 
-    sentence: what the paper reports; condition: true when it is absent here, so that the day it
-    does show, the notebook stops with a `ClaimError` and has to be written anew.
+    sentence: what the paper says; belongs_to: where; because: what we find in its place, and why
+    condition: true when it is absent here, so that the day it does show, the notebook stops with
+    a `ClaimError` and has to be written anew.
 
     >>> does_not_reproduce("more is better", 1 >= 1, "figure 7", because="one is all there is")
     ✗ not at this size: more is better [figure 7]
       because one is all there is
     """
-    _check_words(sentence, paper)
+    _check_words(sentence, belongs_to)
     if not _true(condition):
         raise ClaimError(f"this run does show, against what the notebook says, that {sentence}")
-    print(ABSENT + sentence + (f" [{paper}]" if paper else ""))
-    if because:
-        print(f"  because {because}")
+    print(f"{ABSENT}{sentence} [{belongs_to}]")
+    print(f"  because {because}")
 
 
 def _true(condition) -> bool:
@@ -57,7 +64,12 @@ def _true(condition) -> bool:
     )
 
 
-def _check_words(sentence: str, paper: str) -> None:
+def _check_words(sentence: str, belongs_to: str) -> None:
     """One line each, and no bracket at the end: that is where the reference stands."""
-    if not sentence.strip() or "\n" in sentence + paper or sentence.endswith("]"):
+    if not sentence.strip() or "\n" in sentence + belongs_to or sentence.endswith("]"):
         raise ValueError(f"sentence: got {sentence!r}, expected one line that does not end in ]")
+    if belongs_to != OURS and not PLACE.fullmatch(belongs_to):
+        raise ValueError(
+            f"belongs_to: got {belongs_to!r}, expected a place in the paper, as in "
+            f'"equation (12)", "section 3.1" or "figure 7", or {OURS!r}'
+        )

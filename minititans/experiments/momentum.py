@@ -96,8 +96,9 @@ def aftermath(
     """How well what followed an event is recalled in the end, `[seeds]`: 1 perfectly, 0 not.
 
     A follower's key and value share `overlap` with the event's, the rest is its own. The event
-    is written with theta, a follower, which surprises less, with `weak · theta`. Recall is
-    `1 − ‖answer − value‖² / ‖value‖²`, averaged over the followers of all streams.
+    is written with theta, a follower with `weak · theta`: with 0, what is recalled of it comes
+    from the event. Recall is `1 − ‖answer − value‖² / ‖value‖²`, averaged over the followers of
+    all streams.
     """
     draws = [_event_and_followers(overlap, seed, followers, dim, streams) for seed in seeds]
     k, v = (torch.stack(part, 1) for part in zip(*draws))  # [streams, seeds, 1 + followers, dim]
