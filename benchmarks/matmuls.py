@@ -23,8 +23,9 @@ from minititans.memory import Gates, MemoryState, chunked
 BATCH, HEADS, TIME, DIM, DEPTH, CHUNK = 4, 4, 1024, 64, 2, 64
 
 aten = torch.ops.aten
-OPERATIONS = {aten.mm: torch.mm, aten.bmm: torch.bmm, aten.addmm: torch.addmm}
-OPERATIONS |= {aten.baddbmm: torch.baddbmm, aten.baddbmm_: torch.baddbmm}
+# Adding to what is there is not part of a bare product.
+OPERATIONS = {aten.mm: torch.mm, aten.addmm: torch.mm}
+OPERATIONS |= dict.fromkeys((aten.bmm, aten.baddbmm, aten.baddbmm_), torch.bmm)
 # What would hide matmuls from the recorder if it ever came through undivided.
 UNDIVIDED = (aten.matmul, aten.einsum, aten.linear, aten.addbmm, aten.mv, aten.dot)
 
@@ -39,7 +40,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Matmul:
-    """One recorded call; with three operands the first is what the product is added to."""
+    """One recorded product."""
 
     run: Callable[..., Tensor]
     operands: tuple[Layout, ...]
@@ -48,7 +49,7 @@ class Matmul:
     @property
     def flops(self) -> int:
         """A multiplication and an addition for each entry of the result and each inner index."""
-        left, _ = self.operands[-2:]
+        left, _ = self.operands
         return 2 * prod(self.result.shape) * left.shape[-1]
 
 
@@ -72,7 +73,7 @@ class Recorder(TorchDispatchMode):
         if operation in UNDIVIDED:
             raise RuntimeError(f"{operation} cannot be replayed: teach the recorder to")
         if operation in OPERATIONS:
-            operands = tuple(layout(arg) for arg in args if isinstance(arg, Tensor))
+            operands = tuple(layout(arg) for arg in args if isinstance(arg, Tensor))[-2:]
             self.matmuls.append(Matmul(OPERATIONS[operation], operands, layout(result)))
         return result
 

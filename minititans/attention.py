@@ -125,6 +125,7 @@ class WindowAttention(Projections):
         q, k, v = self.split(x)
         if state is None:
             state = WindowState(k[:, :, :0], v[:, :, :0], 0)
+        self.check(state, k)
         positions = torch.arange(state.position, state.position + time, device=x.device)
         q_raw, q, k = q, rotate(q, positions), rotate(k, positions)
         keys, values = torch.cat([state.keys, k], 2), torch.cat([state.values, v], 2)
@@ -143,6 +144,23 @@ class WindowAttention(Projections):
             kept = min(self.window - 1, keys.shape[2])
             keys, values = (x[:, :, x.shape[2] - kept :] for x in (keys, values))
         return self.join(y), WindowState(keys, values, state.position + time)
+
+    def check(self, state: WindowState, k: Tensor) -> None:
+        """The state was made by attention of this shape and window, for this batch."""
+        batch, heads, kept, size = state.keys.shape
+        if (batch, heads, size) != (k.shape[0], k.shape[1], k.shape[3]):
+            raise ValueError(
+                f"state: made for batch {batch}, {heads} heads of {size} numbers, expected batch "
+                f"{k.shape[0]}, {k.shape[1]} heads of {k.shape[3]}"
+            )
+        seen = state.position if self.window is None else min(state.position, self.window - 1)
+        if kept != seen:
+            raise ValueError(
+                f"state: holds {kept} tokens after {state.position}, expected {seen}: it was made "
+                f"with another window than {self.window}"
+            )
+        if state.keys.device != k.device:
+            raise ValueError(f"state: is on {state.keys.device}, expected {k.device}")
 
 
 def window_attention(

@@ -23,6 +23,7 @@ from minititans.relatives import RELATIVES
 from minititans.variants import LMM, MAC, MAG, MAL
 
 FORMAT = "minititans.TitansLM.1"
+PART = 4096  # tokens of a prompt that are read at once
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,13 @@ class TitansLM(nn.Module):
 
     def forward(self, tokens: Tensor, state: ModelState | None = None) -> tuple[Tensor, ModelState]:
         """tokens: `[batch, time]`, going on from `state`; returns `[batch, time, vocab_size]`."""
+        x, state = self._read(tokens, state)
+        return self.head(self.norm(x)), state
+
+    def _read(self, tokens: Tensor, state: ModelState | None) -> tuple[Tensor, ModelState]:
+        """All but norm and head: `[batch, time, dim]`."""
         self._check(tokens, state)
-        x = self.embed(tokens)  # [batch, time, dim]
+        x = self.embed(tokens.long())  # [batch, time, dim]
         if self.config.tie:
             x = x * self.config.dim**0.5  # small for the head, of size 1 for the blocks
         before = [None] * len(self.blocks) if state is None else state.blocks
@@ -71,7 +77,7 @@ class TitansLM(nn.Module):
                 x, block_state = block(x, block_state)
             after.append(block_state)
         read = 0 if state is None else state.tokens
-        return self.head(self.norm(x)), ModelState(after, read + tokens.shape[1])
+        return x, ModelState(after, read + tokens.shape[1])
 
     @torch.no_grad()
     def generate(
@@ -89,9 +95,9 @@ class TitansLM(nn.Module):
         attention keeps everything). temperature 0 always takes the likeliest; a seed makes the
         choice repeatable.
         """
-        if temperature < 0:
+        if not 0 <= temperature < float("inf"):
             raise ValueError(f"temperature: got {temperature!r}, expected 0 or more")
-        if top_k is not None and top_k < 1:
+        if top_k is not None and not (isinstance(top_k, int) and top_k >= 1):
             raise ValueError(f"top_k: got {top_k!r}, expected at least 1, or None for all")
         if max_new_tokens < 0:
             raise ValueError(f"max_new_tokens: got {max_new_tokens!r}, expected 0 or more")
@@ -100,8 +106,10 @@ class TitansLM(nn.Module):
             rng = torch.Generator(device=prompt.device).manual_seed(seed)
         tokens = [prompt]
         for _ in range(max_new_tokens):
-            logits, state = self(tokens[-1], state)
-            tokens.append(_choose(logits[:, -1], temperature, top_k, rng))
+            for part in tokens[-1].split(PART, 1):  # a long prompt in parts: memory stays small
+                x, state = self._read(part, state)
+            logits = self.head(self.norm(x[:, -1]))  # [batch, vocab]
+            tokens.append(_choose(logits, temperature, top_k, rng))
         return torch.cat(tokens, 1)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -136,7 +144,12 @@ class TitansLM(nn.Module):
         return weights
 
     def _check(self, tokens: Tensor, state: ModelState | None) -> None:
-        if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.is_complex():
+        if (
+            not isinstance(tokens, Tensor)
+            or tokens.is_floating_point()
+            or tokens.is_complex()
+            or tokens.dtype == torch.bool
+        ):
             found = tokens.dtype if isinstance(tokens, Tensor) else type(tokens).__name__
             raise TypeError(f"tokens: got {found}, expected a tensor of whole numbers")
         if tokens.dim() != 2 or 0 in tokens.shape:
@@ -226,4 +239,5 @@ def _choose(
     if top_k is not None:
         smallest = logits.topk(min(top_k, logits.shape[-1])).values[:, -1:]
         logits = logits.masked_fill(logits < smallest, -torch.inf)
-    return torch.multinomial((logits / temperature).softmax(-1), 1, generator=rng)
+    below = logits - logits.amax(-1, keepdim=True)  # at most 0: no temperature is too small
+    return torch.multinomial((below / temperature).softmax(-1), 1, generator=rng)

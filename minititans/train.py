@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
         from minititans.training.loop import train
 
         result = train(config, fresh=arguments.fresh)
-    except ValueError as error:
+    except (ValueError, TypeError, OSError) as error:
         print(f"minititans train: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

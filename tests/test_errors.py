@@ -28,11 +28,11 @@ def with_nan(*shape):
 @pytest.mark.parametrize(
     "changed, error, message",
     [
-        ({"q": torch.randn(2, 6, 5)}, ValueError, r"q: got shape \[2, 6, 5\], expected 4 axes"),
-        ({"k": torch.randn(2, 2, 6, 4)}, ValueError, "k: got 4 for the axis 'dim_key'.*expected 5"),
-        ({"v": torch.randn(2, 2, 7, 5)}, ValueError, "v: got 7 for the axis 'time'.*expected 6"),
-        ({"v": torch.randn(2, 2, 6, 3)}, ValueError, "last layer gives 5 .* values have 3"),
-        ({"q": torch.randn(2, 2, 0, 5)}, ValueError, "q: the axis 'time' is empty"),
+        ({"q": torch.ones(2, 6, 5)}, ValueError, r"q: got shape \[2, 6, 5\], expected 4 axes"),
+        ({"k": torch.ones(2, 2, 6, 4)}, ValueError, "k: got 4 for the axis 'dim_key'.*expected 5"),
+        ({"v": torch.ones(2, 2, 7, 5)}, ValueError, "v: got 7 for the axis 'time'.*expected 6"),
+        ({"v": torch.ones(2, 2, 6, 3)}, ValueError, "last layer gives 5 .* values have 3"),
+        ({"q": torch.ones(2, 2, 0, 5)}, ValueError, "q: the axis 'time' is empty"),
         ({"k": torch.ones(2, 2, 6, 5).long()}, TypeError, "k: got torch.int64, expected"),
         ({"v": "text"}, TypeError, "v: got str, expected a tensor"),
         ({"v": with_nan(2, 2, 6, 5)}, ValueError, "v: contains NaN"),
@@ -121,8 +121,8 @@ def test_a_layer_that_cannot_be_made_is_refused(changed, message):
 @pytest.mark.parametrize(
     "x, error, message",
     [
-        (torch.randn(3, 16), ValueError, r"x: got shape \[3, 16\], expected 3 axes \[batch time"),
-        (torch.randn(2, 3, 15), ValueError, "x: got 15 for the axis 'dim'.*expected 16"),
+        (torch.ones(3, 16), ValueError, r"x: got shape \[3, 16\], expected 3 axes \[batch time"),
+        (torch.ones(2, 3, 15), ValueError, "x: got 15 for the axis 'dim'.*expected 16"),
         (torch.randn(2, 0, 16), ValueError, "x: the axis 'time' is empty"),
         (torch.ones(2, 3, 16).long(), TypeError, "x: got torch.int64.*embed tokens first"),
         (torch.full((2, 3, 16), torch.nan), ValueError, "x: contains NaN"),

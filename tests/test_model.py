@@ -264,6 +264,44 @@ def test_a_state_of_another_model_is_refused():
         make("mac")(x, state)
 
 
+@pytest.mark.parametrize("variant", ["mac", "mag", "swa", "transformer"])
+def test_a_state_of_another_batch_is_refused(variant):
+    model = make(variant)
+    _, state = model(tokens(batch=2))
+    with pytest.raises(ValueError, match="state: made for batch 2"):
+        model(tokens(batch=1), state)
+
+
+def test_a_state_of_another_segment_or_window_is_refused():
+    _, state = make("mac", segment=6)(tokens(time=11))
+    with pytest.raises(ValueError, match="state: made with segments of 6, expected 4"):
+        make("mac", segment=4)(tokens(), state)
+    _, state = make("swa", window=5)(tokens())
+    with pytest.raises(ValueError, match="made with another window than 8"):
+        make("swa", window=8)(tokens(), state)
+
+
+def test_a_long_prompt_is_read_in_parts(monkeypatch):
+    model, prompt = make("mac"), tokens(time=23)
+    whole = model.generate(prompt, 5, temperature=0)
+    monkeypatch.setattr("minititans.model.PART", 7)
+    assert torch.equal(model.generate(prompt, 5, temperature=0), whole)
+    sizes = []
+    model.head.register_forward_hook(lambda _, inputs, __: sizes.append(inputs[0].shape))
+    model.generate(prompt, 2, temperature=0)
+    assert sizes == [(2, 8), (2, 8)]  # the head sees the last position only
+
+
+@pytest.mark.parametrize("temperature", [float("nan"), float("inf"), -1.0])
+def test_an_impossible_temperature_is_refused_and_a_tiny_one_is_greedy(temperature):
+    model, prompt = make("lmm"), tokens()
+    with pytest.raises(ValueError, match="temperature: got"):
+        model.generate(prompt, 1, temperature=temperature)
+    greedy = model.generate(prompt, 5, temperature=0)
+    assert torch.equal(model.generate(prompt, 5, temperature=1e-40, seed=0), greedy)
+    assert torch.equal(model.generate(prompt.to(torch.uint8), 5, temperature=0), greedy)
+
+
 def test_too_few_parameters_are_refused_with_the_number():
     with pytest.raises(ValueError, match="target: 10 parameters, but this mac has"):
         TitansConfig().with_parameters(10)

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minititans import NeuralMemory
+from minititans.memory import Gates, MemoryState, sequential
 
 SWITCHES = [
     {},
@@ -148,6 +150,35 @@ def test_backends_agree(gates):
     assert memory.backend == "auto" and memory.backend_in_use == "chunked"
 
 
+def test_the_layer_is_its_parts_one_after_the_other():
+    """Sections 3.1 and 4.4 by hand, for each row and head, down to the projections."""
+    memory = make(dim=12, heads=2, depth=2, chunk_size=3, conv=3, clip=0.5)
+    x, heads, size = randn(2, 7, 12), 2, 6
+    W_Q, W_K, W_V = memory.to_qkv.weight.split(12)
+    taps = memory.conv.taps.split(12, dim=1)
+    gate_weights, gate_biases = memory.to_gates.weight, memory.to_gates.bias
+
+    def project(W, own_taps):  # [batch, time, dim]: projection, causal convolution, SiLU
+        padded = F.pad((x @ W.mT).mT, (2, 0))  # [batch, dim, 2 + time]
+        return F.silu(F.conv1d(padded, own_taps.mT[:, None], groups=12)).mT
+
+    q, k, v = (project(W, own) for W, own in zip((W_Q, W_K, W_V), taps))
+    expected = torch.zeros_like(x)
+    for head in range(heads):
+        mine = slice(head * size, (head + 1) * size)
+        raw = [x @ gate_weights[i] + gate_biases[i] for i in range(head, 3 * heads, heads)]
+        theta, eta, alpha = (r.sigmoid()[:, None] for r in raw)
+        gates = Gates(theta * (1 - eta) / 3, eta, alpha)
+        unit = [z[..., mine] / z[..., mine].norm(dim=-1, keepdim=True) for z in (q, k)]
+        start = MemoryState.start([w[head : head + 1] for w in memory.start_weights], 2)
+        y, _ = sequential(unit[0][:, None], unit[1][:, None], v[:, None, :, mine], gates, start, 3,
+                          clip=0.5)  # fmt: skip
+        y = y[:, 0] * (y[:, 0].square().mean(-1, keepdim=True) + torch.finfo(y.dtype).eps).rsqrt()
+        expected[..., mine] = y * memory.out_norm.weight
+    expected = (expected * F.silu(x @ memory.out_gate.weight.mT)) @ memory.to_out.weight.mT
+    torch.testing.assert_close(memory(x)[0], expected, rtol=1e-8, atol=1e-8)
+
+
 def test_gates_stay_inside_their_bounds_and_switches_make_them_zero():
     x = 100 * randn(2, 30, 12)
     for momentum, forgetting in ((True, True), (False, True), (True, False)):
@@ -182,6 +213,27 @@ def test_a_sequence_shorter_than_a_chunk_is_stored():
     _, state = memory(randn(1, 3, 12))
     for layer, before in zip(state.weights, memory.start(1).weights, strict=True):
         assert (layer - before).abs().max() > 1e-6
+
+
+def test_gates_near_one_are_not_rounded_to_one_under_autocast():
+    memory, x = make().float(), randn(1, 9, 12).float()
+    with torch.no_grad():
+        memory.to_gates.bias.view(3, -1)[1] = 7.0  # eta = 0.9991
+    with torch.autocast("cpu", torch.bfloat16):
+        _, _, trace = memory(x, trace=True)
+    assert (trace.eta < 1).all() and (trace.theta > 0).all()
+
+
+@pytest.mark.parametrize("backend", ["chunked", "scan"])
+def test_the_way_back_may_run_under_autocast(backend):
+    memory, x = make(backend=backend).float(), randn(2, 9, 12).float()
+    gradients = []
+    for enabled in (False, True):
+        memory.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            memory(x)[0].float().square().sum().backward()
+        gradients.append(memory.start_weights[0].grad.clone())
+    assert (gradients[0] - gradients[1]).norm() < 0.05 * gradients[0].norm()
 
 
 def test_bfloat16_and_autocast_keep_the_memory_in_float32():

@@ -290,3 +290,40 @@ def test_half_precision_inputs_are_read_in_the_states_precision(rule):
     y, state = rule(q.bfloat16(), k.bfloat16(), v.bfloat16(), gates, case.start(), 4)
     assert y.dtype == torch.bfloat16 and state.weights[0].dtype == torch.float32
     assert (y - exact).abs().max() < 0.05
+
+
+def test_huge_values_are_clipped_alike_in_every_form():
+    """Squares of 1e25 overflow float32; what is written must not depend on who computes it."""
+    case = random_case(time=4, depth=2)
+    values = torch.tensor([1.0, 1e25, -1e25, 1.0])[:, None] * case.v.detach().float().sign()
+    q, k = case.q.detach().float(), case.k.detach().float()
+    gates = Gates.constant(theta=0.5, eta=0.1, alpha=0.0, shape=q.shape[:3])
+    weights = [w.detach().float() for w in case.weights]
+    first, *others = (
+        rule(q, k, values, gates, MemoryState.start(weights, len(q)), 1, clip=1.0)[0]
+        for rule in (sequential, scan, chunked)
+    )
+    for other in others:
+        torch.testing.assert_close(other, first, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rule", [scan, chunked])
+def test_a_rule_may_be_called_under_autocast(rule):
+    case = random_case(time=9, depth=2)
+    expected, _ = case.run(rule, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        y, _ = case.run(rule, 4)
+    assert torch.equal(y, expected)
+
+
+def test_gradients_of_many_directions_at_once():
+    case = random_case(batch=1, heads=1, time=5, depth=1)
+    _, state = case.run(chunked, 2)
+    S = state.momentum[0].flatten()
+    directions = torch.eye(len(S), dtype=S.dtype)
+    (together,) = torch.autograd.grad(
+        S, case.weights[0], directions, is_grads_batched=True, retain_graph=True
+    )
+    for direction, found in zip(directions, together):
+        (alone,) = torch.autograd.grad(S, case.weights[0], direction, retain_graph=True)
+        torch.testing.assert_close(found, alone)

@@ -367,6 +367,19 @@ def test_a_run_whose_text_has_changed_is_refused(tmp_path):
         loop.train(config)
 
 
+@pytest.mark.parametrize("wrong", [["--heads", "3"], ["--set", "theta_max=abc"]])
+def test_an_impossible_model_leaves_no_folder_behind(wrong, tmp_path, capsys):
+    assert cli.main(["train", "--runs", str(tmp_path / "runs"), "--steps", "1", *wrong]) == 2
+    assert "minititans train: " in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert cli.main(["train", "--runs", str(tmp_path / "file")]) == 2
+    assert "file" in capsys.readouterr().err
+
+
 def test_a_folder_of_something_else_is_refused_even_fresh(tmp_path):
     config = tiny(tmp_path)
     config.folder.mkdir()

@@ -50,10 +50,14 @@ def run_needle(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"minititans experiment needle: {error}", file=sys.stderr)
         return 2
+    from minititans.memory.files import write_whole
+
     found = results.load_all(folder)  # with those of earlier runs
     text = results.table(found)
-    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
-    needle_figure(found, config).savefig(folder / "needle.png")
+    with write_whole(folder / "table.md") as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    with write_whole(folder / "needle.png") as temporary:
+        needle_figure(found, config).savefig(temporary, format="png")
     print(text)
     print(f"\nIn {folder}: every result as JSON, table.md and needle.png")
     return 0
@@ -68,8 +72,11 @@ def run_depth(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"minititans experiment depth: {error}", file=sys.stderr)
         return 2
+    from minititans.memory.files import write_whole
+
     text = depth_grid.table(found)
-    (folder / "table.md").write_text(text + "\n", encoding="utf-8")
+    with write_whole(folder / "table.md") as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"\nIn {folder}: every result as JSON, and table.md")
     return 0

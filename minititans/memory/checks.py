@@ -61,7 +61,8 @@ def check_backend(why_not: str | None) -> None:
 
 
 def check_clip(clip: float | None) -> None:
-    if clip is not None and not clip > 0:
+    real = isinstance(clip, (int, float)) and not isinstance(clip, bool)
+    if clip is not None and not (real and 0 < clip < float("inf")):
         raise ValueError(f"clip: got {clip!r}, expected a positive number, or None for no clipping")
 
 

@@ -8,6 +8,9 @@ Both take what `chunked` names: W₀ and S₀ `[rows, d_out, d_in]`, the surpris
 whatever is being minimised with respect to x.
 """
 
+import functools
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -34,8 +37,20 @@ def write_layer(
     return _WriteLayer.apply(W, S, a, delta, into_W, into_S, m, f, beta)
 
 
+def in_full_precision(function: Callable) -> Callable:
+    """Without autocast, which would bring some of these products to half precision, not all."""
+
+    @functools.wraps(function)
+    def without_autocast(*arguments):
+        with torch.autocast(arguments[0].device.type, enabled=False):
+            return function(*arguments)
+
+    return without_autocast
+
+
 class _ReadLayer(Function):
     @staticmethod
+    @in_full_precision
     def forward(X, W, S, a, delta, G, beta, f) -> tuple[Tensor, Tensor]:
         overlap = torch.bmm(X, a.mT)  # [rows, b, b]: how alike each query and each key are
         y = torch.bmm(beta * X, W.mT)
@@ -44,10 +59,12 @@ class _ReadLayer(Function):
 
     @staticmethod
     def setup_context(ctx, inputs, outputs) -> None:
+        ctx.device = inputs[0].device
         ctx.set_materialize_grads(False)  # overlap is kept, not used: nothing to derive by it
         ctx.save_for_backward(*inputs, outputs[1])
 
     @staticmethod
+    @in_full_precision
     def backward(ctx, by_y: Tensor | None, again: Tensor | None) -> tuple[Tensor, ...]:
         X, W, S, a, delta, G, beta, f, overlap = ctx.saved_tensors
         by_y = torch.zeros_like(delta) if by_y is None else by_y
@@ -55,7 +72,8 @@ class _ReadLayer(Function):
         by_weighted = torch.bmm(by_y, delta.mT)  # [rows, b, b]
         by_overlap = G * by_weighted
         by_overlap = by_overlap if again is None else by_overlap + again
-        by_X = (beta * through_W).addcmul_(f, through_S).baddbmm_(by_overlap, a)
+        by_X = torch.addcmul(beta * through_W, f, through_S)
+        by_X = torch.baddbmm(by_X, by_overlap, a)
         by_W, by_S = torch.bmm(by_y.mT, beta * X), torch.bmm(by_y.mT, f * X)
         by_a = torch.bmm(by_overlap.mT, X)
         by_delta = torch.bmm((G * overlap).mT, by_y)
@@ -65,21 +83,25 @@ class _ReadLayer(Function):
 
 class _WriteLayer(Function):
     @staticmethod
+    @in_full_precision
     def forward(W, S, a, delta, into_W, into_S, m, f, beta) -> tuple[Tensor, Tensor]:
         W_after = (beta * W).addcmul_(f, S).baddbmm_(delta.mT, into_W * a)
         return W_after, (m * S).baddbmm_(delta.mT, into_S * a)
 
     @staticmethod
     def setup_context(ctx, inputs, outputs) -> None:
+        ctx.device = inputs[0].device
         ctx.save_for_backward(*inputs)
 
     @staticmethod
+    @in_full_precision
     def backward(ctx, by_W_after: Tensor, by_S_after: Tensor) -> tuple[Tensor, ...]:
         W, S, a, delta, into_W, into_S, m, f, beta = ctx.saved_tensors
         through_W, through_S = torch.bmm(delta, by_W_after), torch.bmm(delta, by_S_after)
-        by_a = (into_W * through_W).addcmul_(into_S, through_S)  # [rows, b, d_in]
-        by_delta = torch.bmm(into_W * a, by_W_after.mT).baddbmm_(into_S * a, by_S_after.mT)
-        by_W, by_S = beta * by_W_after, (f * by_W_after).addcmul_(m, by_S_after)
+        by_a = torch.addcmul(into_W * through_W, into_S, through_S)  # [rows, b, d_in]
+        by_delta = torch.bmm(into_W * a, by_W_after.mT)
+        by_delta = torch.baddbmm(by_delta, into_S * a, by_S_after.mT)
+        by_W, by_S = beta * by_W_after, torch.addcmul(f * by_W_after, m, by_S_after)
         by_into_W, by_into_S = _dot(through_W, a), _dot(through_S, a)
         by_m, by_f, by_beta = (
             (x * y).sum((1, 2), keepdim=True)

@@ -61,14 +61,15 @@ def over_chunks(
     # split, not slices: the backward of each slice would allocate the whole sequence
     inputs = [rows(x).split(lengths, 1) for x in (q, k, v, gates.theta, gates.eta, gates.alpha)]
     readings, measured = [], []
-    for size, *piece in zip(sizes, *inputs):
-        for chunk in prepare(*piece, size):
-            if position == 0:
-                W_start = W
-            y, W, S, seen = step(chunk, W, S, W_start)
-            readings.append(y)
-            measured.append(seen)
-            position = (position + size) % chunk_size
+    with torch.autocast(q.device.type, enabled=False):
+        for size, *piece in zip(sizes, *inputs):
+            for chunk in prepare(*piece, size):
+                if position == 0:
+                    W_start = W
+                y, W, S, seen = step(chunk, W, S, W_start)
+                readings.append(y)
+                measured.append(seen)
+                position = (position + size) % chunk_size
 
     y = unrows(torch.cat(readings, 1)).to(q.dtype)
     W, S, W_start = ([unrows(w) for w in ws] for ws in (W, S, W_start))

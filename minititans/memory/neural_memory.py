@@ -150,7 +150,7 @@ class NeuralMemory(nn.Module):
         """
         check_tensor("x", x, "batch time dim", {"dim": self.dim})
         state = self.start(len(x)) if state is None else state
-        self._check(state, x)
+        self.check(state, x)
 
         qkv, conv = self.to_qkv(x), None  # (11)
         if self.conv is not None:
@@ -201,7 +201,8 @@ class NeuralMemory(nn.Module):
 
     def _gates_of(self, x: Tensor) -> Gates:
         raw = rearrange(self.to_gates(x), "b t (gate h) -> gate b h t", h=self.heads)
-        raw = list(raw.sigmoid())
+        # In at least float32: an eta of 0.999 is 1 in bfloat16, and nothing would be written.
+        raw = list(raw.to(torch.promote_types(raw.dtype, torch.float32)).sigmoid())
         theta = raw.pop(0)
         eta = raw.pop(0) if self.momentum else torch.zeros_like(theta)
         alpha = raw.pop(0) if self.forgetting else torch.zeros_like(theta)
@@ -221,7 +222,7 @@ class NeuralMemory(nn.Module):
         widths = [dim_head] + [self.expansion * dim_head] * (self.depth - 1) + [dim_head]
         return list(pairwise(widths))
 
-    def _check(self, state: MemoryState, x: Tensor) -> None:
+    def check(self, state: MemoryState, x: Tensor) -> None:
         """The state was made by a memory of this configuration."""
         check_state(state, len(x), self.heads, self.chunk_size, x)
         shapes = [tuple(w.shape[2:]) for w in state.weights]

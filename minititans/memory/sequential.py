@@ -80,7 +80,11 @@ def sequential(
         u, ell = surprise_and_loss(M_start, keys[:, :, t], values[:, :, t])
         energy = _energy(u)  # [batch, heads]
         if clip is not None:
-            shrink = clip * energy.clamp(min=clip**2).rsqrt()  # min(1, clip / ‖u‖)
+            # min(1, clip / ‖u‖), with u brought down to about 1 first: squares can overflow.
+            size = torch.stack([g.detach().abs().flatten(2).amax(-1) for g in u]).amax(0)
+            size = size.clamp(min=1)  # [batch, heads]
+            u = [g / _each(size, g) for g in u]
+            shrink = clip * torch.maximum(_energy(u), (clip / size).square()).rsqrt()
             u = [_each(shrink, g) * g for g in u]
         S = [_each(eta[:, :, t], s) * s - _each(theta[:, :, t], g) * g for s, g in zip(S, u)]
         M = [_each(1 - alpha[:, :, t], m) * m + s for m, s in zip(M, S)]

@@ -8,7 +8,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-FORGET = 0.01  # how much a decay that is learned forgets at the beginning, a token
+FORGET = 0.001  # how much a decay that is learned forgets at the beginning, a token
 
 
 class HeadGate(nn.Module):

@@ -61,5 +61,7 @@ def load_checkpoint(
                 if f"{key}.{name}" in names:
                     state[key] = like(file.get_tensor(f"{key}.{name}"), parameter)
             if f"step.{name}" in names:
-                state["step"] = file.get_tensor(f"step.{name}").clone()
+                step = file.get_tensor(f"step.{name}").clone()
+                fused = optimiser.defaults.get("fused")  # then it lives where the weights do
+                state["step"] = step.to(parameter.device) if fused else step
     return json.loads(about["progress"])

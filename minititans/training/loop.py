@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from minititans.memory.files import write_whole
-from minititans.model import TitansLM
+from minititans.model import TitansLM, count_parameters
 from minititans.tasks import Task, load_task
 from minititans.training import log
 from minititans.training.checkpoint import load_checkpoint, save_checkpoint
@@ -33,6 +33,7 @@ def train(config: TrainConfig, fresh: bool = False) -> dict[str, Any]:
     with world(config.device) as here:
         task = make_task(config)
         config = fit_to(task, config, here)
+        count_parameters(config.model)  # refuses what no model can have, before a file is written
         if here.is_first:
             prepare_folder(config, task, fresh)
         here.wait()
@@ -79,8 +80,11 @@ def prepare_folder(config: TrainConfig, task: Task, fresh: bool) -> None:
     """Make the run's folder; one that holds another run is refused."""
     folder, data = config.folder, getattr(task, "fingerprint", None)
     path = folder / "config.json"
+    old = folder.with_name(f".{folder.name}.old")  # so that a deletion can be interrupted
+    shutil.rmtree(old, ignore_errors=True)
     if fresh and path.exists():
-        shutil.rmtree(folder)
+        folder.rename(old)
+        shutil.rmtree(old)
     folder.mkdir(parents=True, exist_ok=True)
     for left_over in folder.glob("*.tmp"):  # of a run that was killed while it wrote
         left_over.unlink()

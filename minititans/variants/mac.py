@@ -21,6 +21,7 @@ class MACState(State):
     before: list[Tensor]
     open: SegmentState | None
     position: int  # tokens of the open segment so far
+    segment: int
 
 
 class MAC(nn.Module):
@@ -64,7 +65,12 @@ class MAC(nn.Module):
         MACState.expect(state)
         if state is None:
             memory = self.memory.start(len(x))
-            state = MACState(memory, memory.weights, None, 0)
+            state = MACState(memory, memory.weights, None, 0, self.segment)
+        if state.segment != self.segment:
+            raise ValueError(
+                f"state: made with segments of {state.segment}, expected {self.segment}"
+            )
+        self.memory.check(state.memory, x)
         if self.literal and state.position:
             raise ValueError(
                 f"state: ended {state.position} tokens into a segment of {self.segment}, expected "
@@ -84,9 +90,9 @@ class MAC(nn.Module):
             outputs.append(self.combine(y, m))  # (25)
             position = (state.position + last - first) % self.segment
             if position == 0:
-                state = MACState(memory, memory.weights, None, 0)
+                state = MACState(memory, memory.weights, None, 0, self.segment)
             else:
-                state = MACState(memory, state.before, open_segment, position)
+                state = MACState(memory, state.before, open_segment, position, self.segment)
         return torch.cat(outputs, 1), state
 
     def parts(self, time: int, position: int) -> Iterator[tuple[int, int]]:
