@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needle.add_argument("--kind", choices=("pk", "n", "w"), default="pk",
                         help="a passkey, a number or a word (default: pk)")  # fmt: skip
     needle.add_argument("--variants", type=names, metavar="A,B,...",
-                        help="which models (default: mac,mag,mal,lmm,swa,transformer)")  # fmt: skip
+                        help="which models; all: with every relative (default: "
+                        "mac,mag,mal,lmm,swa,transformer)")  # fmt: skip
     needle.add_argument("--seeds", type=numbers, default=(0,), metavar="0,1,...",
                         help="which seeds (default: 0)")  # fmt: skip
     needle.add_argument("--full", action="store_true", help="seeds 0, 1 and 2")
@@ -38,11 +39,12 @@ def run_needle(arguments: argparse.Namespace) -> int:
     from minititans.experiments.figures import needle_figure
 
     changes = {} if arguments.steps is None else {"steps": arguments.steps}
+    all_of_them = arguments.variants == ("all",)
     folder = arguments.out or Path("results/needle") / arguments.kind
     try:
         needle.run(
             config := needle.NeedleConfig(kind=arguments.kind, **changes),
-            arguments.variants or needle.EVERYONE,
+            needle.EVERYONE if all_of_them else arguments.variants or needle.ORDER,
             (0, 1, 2) if arguments.full else arguments.seeds,
             folder,
             progress=not arguments.quiet,

@@ -24,10 +24,11 @@ from tqdm.auto import tqdm
 from minititans.config import TitansConfig
 from minititans.experiments.results import ORDER, Reading, Result, check_folder, load, save
 from minititans.model import TitansLM, count_parameters
+from minititans.relatives import RELATIVES
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import Needle, accuracy, generator
 
-EVERYONE = ORDER
+EVERYONE = (*ORDER, *RELATIVES, "gated_deltanet+swa")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class NeedleConfig:
 
 def run(
     config: NeedleConfig,
-    variants: Iterable[str] = EVERYONE,
+    variants: Iterable[str] = ORDER,
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
     progress: bool = True,
