@@ -105,8 +105,8 @@ print("the same:", torch.allclose(by_hand, by_autograd, atol=1e-5))
 # ## 02.4 The delta rule
 #
 # Now write: one step of gradient descent on the loss. `theta` is the size of the step, a number.
-# This is equation (8). It takes the old answer out and puts the new one in, which is why it is
-# called the delta rule.
+# This is equation (8). It is called the delta rule after the difference, delta, between what should
+# come and what does. It takes the old answer out and puts the new one in.
 #
 # $$W_t = W_{t-1} - \theta_t\, \nabla \ell(W_{t-1}; k_t, v_t)$$
 
@@ -166,7 +166,8 @@ def exact_step(key):
 check("02.5", exact_step)
 
 # %% [markdown]
-# The error after a write, for steps up to twice the exact one. Beyond that the memory diverges.
+# The error after a write, for steps up to twice the exact one. Beyond that a write leaves a larger
+# error than before, and repeated writes diverge.
 
 # %%
 W, key, value = torch.randn(4, 6), torch.randn(6), torch.randn(4)

@@ -72,11 +72,10 @@ lines({"silu": F.silu(z), "its slope": silu_slope(z)}, "z", "height and slope", 
 # ## 05.3 The error, propagated back
 #
 # Two layers. At the last one the error is plain: what should have come out, minus what did. Which
-# change at the *first* layer's output would have helped? Bring the error back through $W_2$ and
-# through SiLU.
+# change at the *first* layer's output, before SiLU, would have helped? Bring the error back through
+# $W_2$ and through SiLU, and derive $\delta_1$.
 #
-# $$\delta_2 = v - M(k), \qquad \delta_1 = (W_2^\top \delta_2) \odot \mathrm{silu}'(z),
-# \qquad z = W_1 k$$
+# $$\delta_2 = v - M(k), \qquad \delta_1 = \;? \qquad \text{with } z = W_1 k$$
 
 
 # %%

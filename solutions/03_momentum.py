@@ -1,10 +1,13 @@
 # %% [markdown]
 # # Lab 03: surprise that lingers
 #
-# Something surprising happens, and for a while you remember everything around it, also what is not
-# surprising in itself. The memory of lab 02 cannot do that: it writes a token by the surprise of
-# that token alone. Here you give it momentum. It goes with the notebook [Surprise that
-# lingers](../notebooks/03_momentum.ipynb). Five tasks; plan an hour.
+# A surprise lasts one token, and the memory of lab 02 writes it once. Here you give it momentum:
+# the surprise goes on being written while the next tokens are read. (People remember what
+# *surrounds* a shock. Notebook 03 shows how much of that momentum can do: only as far as the keys
+# are alike.)
+#
+# It goes with the notebook [Surprise that lingers](../notebooks/03_momentum.ipynb). Five tasks;
+# plan an hour.
 #
 # `check`, `hint("03.1")`, `example("03.1")` and `progress()` work as before.
 
@@ -91,7 +94,7 @@ lines(answers, "token", "share of the event that is stored", mark=(2, "the event
 
 # %% [markdown]
 # With momentum an event goes on being written after it has passed. With a large `eta` more than
-# all of it: it overshoots. Task 03.4 says when.
+# all of it: even an event *seen once* is written too far. Task 03.4 says when.
 #
 # ## 03.3 Momentum over time
 #
@@ -157,7 +160,8 @@ check("03.4", effect_of_one_surprise)
 
 # %% [markdown]
 # For ever, this is $\theta/(1-\eta)$: the step that a memory with momentum really takes. If that
-# is more than the exact step of lab 02, it overshoots.
+# is more than the exact step of lab 02, an event *seen once* is written too far. (A key that is
+# read again and again swings earlier, from $\theta > (1-\sqrt\eta)^2$ on: notebook 03.)
 
 # %%
 tokens = range(1, 31)

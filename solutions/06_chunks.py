@@ -255,8 +255,8 @@ print("minititans.memory.chunked gives the same:", torch.allclose(y[0, 0], whole
 
 # %% [markdown]
 # **What you have:** `minititans/memory/chunked.py`, for a matrix. For more layers every layer is
-# read like this, with the deltas of lab 05 as errors and what enters the layer as keys. Nothing
-# per token is ever built.
+# read like this, with the deltas of lab 05 as errors and what enters the layer as keys. No weights
+# per token are ever built.
 
 # %%
 progress()

@@ -141,6 +141,14 @@ MISTAKEN = [
         "linear_attention": "def linear_attention(queries, keys, values):\n"
                             "    return queries @ (keys.mT @ values)",
     }, name="sideways/week 1/01_matrix_memory.py"),
+    Case("shortcut", "02", {"02.3": "not as the task asks"}, {
+        "surprise": "def surprise(W, key, value):\n"
+                    "    return torch.func.grad(associative_loss)(W, key, value)",
+    }),
+    Case("one by one", "01", {"01.3": "not as the task asks"}, {
+        "hebbian_memory": "def hebbian_memory(keys, values):\n"
+                          "    return sum(torch.outer(v, k) for k, v in zip(keys, values))",
+    }),
     Case("keeper", "04", {
         "04.1": "alpha for 1 − alpha", "04.2": "alpha for 1 − alpha", "04.5": "wrong numbers",
     }, {

@@ -402,7 +402,7 @@ def spoiled(id, applies):
 
 GATES, ONES, EQUAL = "no gate is exactly", "except where every size is 1", "all sizes are equal"
 PATTERNS = [
-    ("04.1", lambda alpha, **_: float(alpha) in (0.0, 1.0), GATES),
+    ("04.1", lambda alpha, **_: alpha.detach().item() in (0.0, 1.0), GATES),
     ("06.1", lambda gate: bool(((gate == 0) | (gate == 1)).any()), GATES),
     ("02.3", lambda W, **_: W.shape == (1, 1), ONES),
     ("02.3", lambda W, **_: W.shape[0] != W.shape[1], EQUAL),

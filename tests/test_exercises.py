@@ -25,6 +25,7 @@ from minititans.course.exercises import (
     solutions,
     write,
 )
+from minititans.course.hints import hint
 from minititans.course.labs import all_labs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -179,6 +180,18 @@ def test_what_a_student_wrote_is_kept_when_exercises_are_made_again(tmp_path):
     changed = tmp_path / "solutions" / "01_matrix_memory.py"  # a new version, nobody's work
     changed.write_text(changed.read_text().replace("Lab 01: a matrix", "Lab 01: one matrix"))
     assert write(tmp_path) == [] and path.read_bytes() != fresh
+
+
+def test_the_last_hint_points_to_solutions_only_if_they_are_there(tmp_path, monkeypatch, capsys):
+    (tmp_path / "exercises").mkdir()
+    monkeypatch.chdir(tmp_path / "exercises")
+    for _ in range(4):
+        hint("02.3")
+    assert "the last one" in (out := capsys.readouterr().out) and "solutions" not in out
+    (tmp_path / "solutions").mkdir()
+    shutil.copy(solutions(ROOT)[1], tmp_path / "solutions")
+    hint("02.3")
+    assert "The solution is in solutions/, lab 02." in capsys.readouterr().out
 
 
 def run(path: Path) -> tuple[nbformat.NotebookNode, CellExecutionError | None]:

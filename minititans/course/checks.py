@@ -83,7 +83,7 @@ def _keep(id: str) -> None:
 def _what_now(result: Result) -> str:
     task = find_task(result.task)
     hint = f'hint("{task.id}") gives a hint.'
-    if result.kind in ("not written", "not a function", "signature"):
+    if result.kind in ("not written", "not a function", "signature", "forbidden"):
         return hint
     return f'{hint} {task.function}(**example("{task.id}")) runs the inputs where it went wrong.'
 

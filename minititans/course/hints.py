@@ -30,7 +30,9 @@ def hint(id: str) -> None:
     print(f"Hint {level + 1} of {len(task.hints)} for {task.id} {task.function}:")
     print(wrapped(f"  {task.hints[level]}"))
     if shown["before"] >= len(task.hints):
-        print(f"  That was the last one. The solution is in solutions/, lab {task.lab}.")
+        there = any((progress_file.course_folder() / "solutions").glob(f"{task.lab}_*"))
+        where = f" The solution is in solutions/, lab {task.lab}." if there else ""
+        print(f"  That was the last one.{where}")
 
 
 _unkept = progress_file.Progress()  # where progress is not kept, hints are counted for this session

@@ -19,7 +19,7 @@ from torch import Tensor
 from minititans.course.check_attempt import Attempt
 
 LARGEST, LINES = 4 << 20, 10_000  # bytes and lines in all; right answers have a twentieth of it
-NUMBERS = 10_000  # in one tensor; right answers have a few dozen
+NUMBERS = 10_000  # in one tensor; right answers have less than two thousand
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool,
