@@ -288,7 +288,7 @@ for path in [*pathlib.Path(".").iterdir(), *pathlib.Path.home().iterdir()]:
 FORGER = """
 import json, os
 plain = dict(problem="", detail="", values={"M": ["float64", [1, 1], [0.0]]}, odd={}, gradients={},
-             changed=[], printed="")
+             changed=[], printed="", counts=[])
 says = [{"task": "01.1", "attempts": []}, {"task": "01.2", "passed": True, "attempts": "passed"},
         {"task": "01.3", "attempts": [plain] * 13}, {"task": "01.4", "attempts": [{}]}, [], 7, None]
 for handle in range(3, 200):
