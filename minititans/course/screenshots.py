@@ -25,8 +25,7 @@ class Shot:
 
 SHOTS = (
     Shot("reading", "00_start_here"),
-    Shot("recall", "01_matrix_memory", steps=64),
-    Shot("stepper", "02_surprise", steps=14),
+    Shot("stepper", "02_surprise"),
 )
 
 
