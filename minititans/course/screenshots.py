@@ -16,11 +16,10 @@ FOLDER = Path("docs/images")
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture: of which notebook's widget, and how many steps its first slider is moved."""
+    """A picture, and the notebook whose widget it shows."""
 
     name: str
     notebook: str
-    steps: int = 0
 
 
 SHOTS = (
@@ -30,20 +29,15 @@ SHOTS = (
 
 
 def take(shot: Shot, lab: Lab, chromium, folder: Path) -> Path:
-    """Run the notebook, move the slider, and photograph the page around the widget."""
+    """Run the notebook, and photograph the page around the widget."""
     page = chromium.new_page(viewport={"width": 1100, "height": 900}, device_scale_factor=1.5)
     open_notebook(page, lab, f"notebooks/{shot.notebook}.ipynb")
     run_all(page)
     explorer = page.locator(".minititans-explorer").first
     explorer.wait_for()
-    slider = explorer.locator(".noUi-handle").first
-    slider.focus()
-    for _ in range(abs(shot.steps)):
-        page.keyboard.press("ArrowRight" if shot.steps > 0 else "ArrowLeft")
-    page.evaluate("document.activeElement.blur()")
     # From a little above the widget, so that the words before it are in the picture too.
     explorer.evaluate("widget => widget.closest('.jp-Cell').scrollIntoView({block: 'end'})")
-    page.wait_for_timeout(2000)  # until the last move is drawn
+    page.wait_for_timeout(2000)  # until it is drawn
     path = folder / f"{shot.name}.png"
     page.screenshot(path=path)
     page.close()
