@@ -367,6 +367,15 @@ def test_a_run_whose_text_has_changed_is_refused(tmp_path):
         loop.train(config)
 
 
+@pytest.mark.skipif(loop.fcntl is None, reason="locks need fcntl, which Windows has not")
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+    config = tiny(tmp_path)
+    with loop.alone_in(config.folder), pytest.raises(ValueError, match="another process is train"):
+        loop.train(config)
+    assert not config.folder.exists()
+    loop.train(config)  # the lock is gone
+
+
 @pytest.mark.parametrize("wrong", [["--heads", "3"], ["--set", "theta_max=abc"]])
 def test_an_impossible_model_leaves_no_folder_behind(wrong, tmp_path, capsys):
     assert cli.main(["train", "--runs", str(tmp_path / "runs"), "--steps", "1", *wrong]) == 2

@@ -39,8 +39,8 @@ def check_finite(name: str, tensor: Tensor) -> None:
     """No NaN, no infinity: one of either would spread into the memory and stay there."""
     if torch.compiler.is_compiling() or tensor.device.type == "meta":
         return  # a compiled graph has no values to look at
-    low, high = torch.aminmax(tensor.detach())  # NaN if any element is
-    if not (torch.isfinite(low) and torch.isfinite(high)):
+    extremes = torch.stack(torch.aminmax(tensor.detach()))  # NaN if any element is
+    if not torch.isfinite(extremes).all():
         raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
 
 

@@ -4,8 +4,16 @@ import json
 import math
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 from tqdm import tqdm
 
@@ -34,15 +42,32 @@ def train(config: TrainConfig, fresh: bool = False) -> dict[str, Any]:
         task = make_task(config)
         config = fit_to(task, config, here)
         count_parameters(config.model)  # refuses what no model can have, before a file is written
-        if here.is_first:
-            prepare_folder(config, task, fresh)
-        here.wait()
-        run, progress = begin(config, task, here)
-        progress = run_steps(run, progress)
-        model = plain_model(run.model, config)
-        result = finish(config, task, model, progress) if here.is_first else {}
-        here.wait()
+        with alone_in(config.folder) if here.is_first else nullcontext():
+            if here.is_first:
+                prepare_folder(config, task, fresh)
+            here.wait()
+            run, progress = begin(config, task, here)
+            progress = run_steps(run, progress)
+            model = plain_model(run.model, config)
+            result = finish(config, task, model, progress) if here.is_first else {}
+            here.wait()
     return result
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Refuse a folder in which another process trains: each would delete the other's files."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until the process ends
+            except BlockingIOError:
+                raise ValueError(
+                    f"name: another process is training in {folder}; wait for it, or choose "
+                    "another --name"
+                ) from None
+        yield
 
 
 def make_task(config: TrainConfig) -> Task:
