@@ -212,7 +212,12 @@ def test_a_grader_that_is_stopped_takes_everything_with_it(tmp_path, monkeypatch
     room.hand_in([STUBBORN[0]])
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # nobody cleans up after SIGKILL
     command = [sys.executable, "-m", "minititans.cli", "grade", str(room.submissions)]
-    with subprocess.Popen([*command, "--out", str(room.out)], stderr=subprocess.DEVNULL) as grader:
+    with subprocess.Popen(
+        [*command, "--out", str(room.out)],
+        stderr=subprocess.DEVNULL,
+        # A test run in the background of a shell ignores SIGINT, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as grader:
         wait_until(lambda: len(room.processes()) >= 3)  # zygote, keeper, submission
         grader.send_signal(number)
     wait_until(lambda: not room.processes())
