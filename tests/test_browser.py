@@ -2,7 +2,6 @@
 
 import shutil
 import statistics
-from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -86,7 +85,6 @@ def test_a_widget_works_in_jupyterlab(name, lab, page):
     assert [words for words in page.complaints if is_ours(words)] == []
 
 
-@pytest.mark.skipif(find_spec("notebook") is None, reason="needs: pip install notebook")
 def test_the_stepper_works_in_notebook_7(course, page, tmp_path):
     with jupyterlab(course, tmp_path, "notebook") as notebook_7:
         open_notebook(page, notebook_7, "notebooks/02_surprise.ipynb")

@@ -7,78 +7,21 @@ student's own objects, so that it can also be sent to another process and judged
 import contextlib
 import inspect
 import io
-import linecache
-import sysconfig
-import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-import minititans
+from minititans.course.check_errors import error_words, is_a_hole, kind_of, where
 from minititans.course.check_limit import Budget, OutOfTime, call_within
+from minititans.course.check_record import Attempt
 from minititans.course.check_rules import LENGTHS, Forbidden, operations, without_autograd
 from minititans.course.labs.task import Task
 
 LIMIT = 10.0  # seconds of work for all calls of one check; right answers need a tenth of one
 PRINTED = 1_000  # characters of what a function prints that are kept
 DEPTH = 4  # lists inside lists that are looked into
-PROBLEMS = (
-    "", "not a function", "signature", "not written", "raised", "forbidden", "too slow", "stopped",
-)  # fmt: skip
-
-
-@dataclass
-class Attempt:
-    """What one call did.
-
-    problem:   why there are no values: "raised", "too slow", ... and `detail` in words
-    values:    each result by its name, `W` or `weights[1]`: a tensor or a whole number
-    odd:       results that are neither, with their type in words
-    gradients: the derivative by each tensor among the arguments; None where none flows
-    changed:   the arguments that the call changed
-    printed:   the beginning of what it printed
-    counts:    in the last attempt at a task that forbids loops: operations for fewer tokens and for
-               more
-    """
-
-    problem: str = ""
-    detail: str = ""
-    values: dict[str, Tensor | int] = field(default_factory=dict)
-    odd: dict[str, str] = field(default_factory=dict)
-    gradients: dict[str, Tensor | None] = field(default_factory=dict)
-    changed: list[str] = field(default_factory=list)
-    printed: str = ""
-    counts: list[int] = field(default_factory=list)
-
-    def to_plain(self) -> dict[str, Any]:
-        """For `torch.save`; `torch.load(..., weights_only=True)` reads it back."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> "Attempt":
-        """Refuses what `to_plain` cannot have written: it may come from a hostile process."""
-        empty = asdict(cls())
-        if not isinstance(plain, dict) or plain.keys() != empty.keys():
-            raise ValueError(f"plain: expected a dict with {', '.join(empty)}")
-        for name, value in empty.items():
-            if type(plain[name]) is not type(value):
-                raise ValueError(f"plain: {name} is a {type(plain[name]).__name__}")
-        if plain["problem"] not in PROBLEMS:
-            raise ValueError(f"plain: problem is {plain['problem'][:40]!r}")
-        leaves = {"values": (Tensor, int), "odd": (str,), "gradients": (Tensor, type(None))}
-        for name, allowed in leaves.items():
-            for key, leaf in plain[name].items():
-                if type(key) is not str or type(leaf) not in allowed:
-                    raise ValueError(f"plain: {name} holds a {type(leaf).__name__}")
-        if not all(type(name) is str for name in plain["changed"]):
-            raise ValueError("plain: changed holds something else than names")
-        if not all(type(count) is int for count in plain["counts"]) or len(plain["counts"]) == 1:
-            raise ValueError("plain: counts are not whole numbers, one for each length")
-        return cls(**{f.name: plain[f.name] for f in fields(cls)})
 
 
 def run_all(
@@ -97,7 +40,7 @@ def run_each(
 ) -> Iterator[Attempt]:
     """The same, one at a time, for whoever may have seen enough before the last."""
     if not callable(function) or inspect.isclass(function):
-        yield Attempt("not a function", _kind_of(function))
+        yield Attempt("not a function", kind_of(function))
         return
     budget = Budget(limit)
     cases = task.cases(seed)
@@ -176,12 +119,12 @@ def _noting(task: Task, attempt: Attempt) -> Iterator[None]:
     except KeyboardInterrupt:
         attempt.problem = "stopped"
     except Forbidden as error:
-        attempt.problem, attempt.detail = "forbidden", _where(error)
+        attempt.problem, attempt.detail = "forbidden", where(error)
     except BaseException as error:  # SystemExit too: a student's exit() must not end the kernel
-        if _is_a_hole(task, error):
+        if is_a_hole(task, error):
             attempt.problem, attempt.detail = "not written", str(error)[:500]
         else:
-            attempt.problem, attempt.detail = "raised", f"{_words(error)}{_where(error)}"
+            attempt.problem, attempt.detail = "raised", f"{error_words(error)}{where(error)}"
     attempt.printed = attempt.printed or printed.getvalue()
 
 
@@ -218,9 +161,9 @@ def _write_down(answer: Any, names: list[str], attempt: Attempt) -> None:
         elif type(leaf) is int:
             attempt.values[name] = leaf
         else:
-            attempt.odd[name] = _kind_of(leaf)
+            attempt.odd[name] = kind_of(leaf)
     if not (attempt.values or attempt.odd):
-        attempt.odd["your answer"] = _kind_of(answer)
+        attempt.odd["your answer"] = kind_of(answer)
 
 
 def _generic_sum(answer: Any, names: list[str]) -> Tensor | None:
@@ -285,49 +228,6 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         if not same:
             found.append(name)
     return found
-
-
-def _kind_of(value: Any) -> str:
-    """A value's type in words: "None", "a float", "an ndarray"."""
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
-
-
-def _is_a_hole(task: Task, error: BaseException) -> bool:
-    """Ours say which task they belong to, nbgrader's say nothing; torch raises others."""
-    words = str(error) if type(error) is NotImplementedError else "no hole"
-    return words == "" or words.startswith(f"{task.id}:")
-
-
-def _words(error: BaseException) -> str:
-    """An exception in one short paragraph."""
-    try:
-        text = str(error)
-    except Exception:
-        text = ""
-    name = type(error).__name__
-    return f"{name}: {' '.join(text.split())[:300]}" if text else name
-
-
-OURS = (
-    str(Path(minititans.__file__).parent),
-    *(sysconfig.get_path(place) for place in ("stdlib", "purelib", "platlib")),
-)
-
-
-def _where(error: BaseException) -> str:
-    """The last line of the student's own code that the error went through."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(OURS)
-    ]
-    if not frames:
-        return ""
-    line = linecache.getline(frames[-1].filename, frames[-1].lineno or 0).strip()
-    return f"\n  in line {frames[-1].lineno} of the cell: {line}" if line else ""
 
 
 class _Beginning(io.StringIO):

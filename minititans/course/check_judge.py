@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minititans.course.check_attempt import Attempt, run_all, run_each
+from minititans.course.check_attempt import run_all, run_each
+from minititans.course.check_record import Attempt
 from minititans.course.check_rules import loops
 from minititans.course.check_words import (
     KINDS,

@@ -61,7 +61,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     with folder.with_name(f".{folder.name}.lock").open("w") as lock:
         if fcntl is not None:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until the process ends
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a killed process lets go
             except BlockingIOError:
                 raise ValueError(
                     f"name: another process is training in {folder}; wait for it, or choose "
