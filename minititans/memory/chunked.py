@@ -16,7 +16,8 @@ and reading a layer, every row x_t of X with its own W_t, is
     X_next = (β ⊙ X) W₀ᵀ + (f ⊙ X) S₀ᵀ + (G ⊙ (X Aᵀ)) Δ
 
 Momentum and forgetting cost one `b × b` matrix. No weights per token, no gradients per token,
-no scan. What does not depend on the weights is computed for many chunks before the loop.
+no scan. Only surprise and writing go chunk by chunk (`write_chunks`); what needs no weights is
+computed for many chunks before that loop (`prepare`), and all of them are read after it (`read`).
 """
 
 from dataclasses import dataclass
@@ -27,12 +28,17 @@ from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.chunk_layer import read_layer, write_layer
-from minititans.memory.chunks import Step, Weights, over_chunks
+from minititans.memory.chunk_reading import read_layer
+from minititans.memory.chunk_writing import Written, write_chunks
+from minititans.memory.chunks import Step, over_chunks
 from minititans.memory.gates import Gates, segment_products
 from minititans.memory.network import add_norm, surprise_factors
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace, chunk_norms
+
+# So many numbers in each tensor of the chunks that are prepared, written and read together:
+# enough to fill the matmuls, few enough to stay in the cache.
+AT_ONCE = 2**18
 
 
 def chunked(
@@ -60,72 +66,66 @@ def chunked(
     check_rule(q, k, v, gates, state, chunk_size, clip)
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual_norm)
 
-    def step(chunk, W, S, W_start):
-        surprise = surprise_factors(W_start, chunk.k, chunk.v, residual_norm, clip)
-        a, delta = surprise.inputs, surprise.deltas
-        y = read(chunk, W, S, a, delta)
-        y = add_norm(chunk.q, y) if residual_norm else y
-        return Step(
-            y,
-            *write(chunk, W, S, a, delta),
-            measured=chunk_norms(chunk, W, S, surprise) if trace else None,
-        )
+    def step(*piece):
+        *sequences, size, W, S, W_start = piece
+        chunks = prepare(*sequences, size)
+        written = write_chunks(chunks, W, S, W_start, residual_norm, clip)
+        y = read(chunks, written)
+        y = add_norm(chunks.q, y) if residual_norm else y
 
-    return over_chunks(prepare, step, q, k, v, gates, state, chunk_size, trace)
+        def join(x):
+            return rearrange(x, "(n r) b ... -> r (n b) ...", n=chunks.n)
+
+        measured = None
+        if trace:
+            at = W_start if chunks.n == 1 else written.W
+            surprise = surprise_factors(at, chunks.k, chunks.v, residual_norm, clip)
+            measured = [join(x) for x in chunk_norms(chunks, written.W, written.S, surprise)]
+        return Step(join(y), written.W_after, written.S_after, measured)
+
+    width = max(chunk_size, *(max(w.shape[-2:]) for w in state.weights))
+    span = max(1, AT_ONCE // (q.shape[0] * q.shape[1] * width**2))
+    return over_chunks(step, q, k, v, gates, state, chunk_size, trace, span)
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """One chunk of b tokens, with everything about it that the weights do not change."""
+class Chunks:
+    """n chunks of b tokens, with everything about them that the weights do not change.
 
-    q: Tensor  # [rows, b, dim]
+    Chunks and rows are one axis: the rows of the first chunk, those of the second, …
+    """
+
+    n: int
+    q: Tensor  # [n·rows, b, dim]
     k: Tensor
     v: Tensor
-    H: Tensor  # [rows, b, b]
+    H: Tensor  # [n·rows, b, b]
     G: Tensor
-    m: Tensor  # [rows, b, 1]
+    m: Tensor  # [n·rows, b, 1]
     f: Tensor
     beta: Tensor
-    into_W: Tensor  # [rows, b, 1]   last row of G: how much of each surprise ends up in W
-    into_S: Tensor  # [rows, b, 1]   last row of H: and how much in S
-    last: tuple[Tensor, Tensor, Tensor]  # [rows, 1, 1]   m, f and β of the last token
 
 
 def prepare(
     q: Tensor, k: Tensor, v: Tensor, theta: Tensor, eta: Tensor, alpha: Tensor, size: int
-) -> list[Chunk]:
+) -> Chunks:
     """Cut `[rows, time, ...]` into chunks and do all their work that needs no weights at once."""
-    q, k, v = (rearrange(x, "r (n b) d -> n r b d", b=size).contiguous() for x in (q, k, v))
-    theta, eta, alpha = (rearrange(x, "r (n b) -> n r b", b=size) for x in (theta, eta, alpha))
-    E, D = segment_products(torch.stack([eta, 1 - alpha]))  # [n, rows, b, b]
-    H = E * theta[..., None, :]
-    G = D @ H
-    m = E[..., :1] * eta[..., :1, None]  # [n, rows, b, 1]
-    f = D @ m
-    beta = D[..., :1] * (1 - alpha)[..., :1, None]
-    into_W, into_S = G[..., -1, :, None], H[..., -1, :, None]
-    last = zip(*(gate[:, :, -1:].unbind(0) for gate in (m, f, beta)))
-    parts = (q, k, v, H, G, m, f, beta, into_W, into_S)
-    # unbind, not indexing: the backward of an index allocates all chunks for each chunk
-    return [Chunk(*each) for each in zip(*(part.unbind(0) for part in parts), last)]
+    n = q.shape[1] // size
+    q, k, v = (rearrange(x, "r (n b) d -> (n r) b d", b=size) for x in (q, k, v))
+    theta, eta, alpha = (rearrange(x, "r (n b) -> (n r) b", b=size) for x in (theta, eta, alpha))
+    E, D = segment_products(torch.stack([eta, 1 - alpha]))  # [n·rows, b, b]
+    H = E * theta[:, None]
+    G = torch.bmm(D, H)
+    m = E[..., :1] * eta[:, :1, None]  # [n·rows, b, 1]
+    f = torch.bmm(D, m)
+    beta = D[..., :1] * (1 - alpha)[:, :1, None]
+    return Chunks(n, q, k, v, H, G, m, f, beta)
 
 
-def read(chunk: Chunk, W: Weights, S: Weights, a: list[Tensor], delta: list[Tensor]) -> Tensor:
-    """Every token's query answered by its own W_t, layer by layer: `[rows, b, d_out]`."""
-    X = chunk.q
-    for layer, factors in enumerate(zip(W, S, a, delta)):
-        X = F.silu(X) if layer > 0 else X
-        X = read_layer(X, *factors, chunk.G, chunk.beta, chunk.f)
+def read(chunks: Chunks, written: Written) -> Tensor:
+    """Every token's query answered by its own W_t, layer by layer: `[n·rows, b, d_out]`."""
+    X = chunks.q
+    for layer, factors in enumerate(zip(written.W, written.S, written.a, written.delta)):
+        X = F.silu(X, inplace=not torch.is_grad_enabled()) if layer > 0 else X
+        X = read_layer(X, *factors, chunks.G, chunks.beta, chunks.f)
     return X
-
-
-def write(
-    chunk: Chunk, W: Weights, S: Weights, a: list[Tensor], delta: list[Tensor]
-) -> tuple[Weights, Weights]:
-    """W and S after the chunk's last token."""
-    after = [
-        write_layer(*factors, chunk.into_W, chunk.into_S, *chunk.last)
-        for factors in zip(W, S, a, delta)
-    ]
-    W_after, S_after = zip(*after)
-    return list(W_after), list(S_after)

@@ -48,13 +48,21 @@ def loss(weights: list[Tensor], key: Tensor, value: Tensor, residual_norm: bool 
     return (read(weights, key, residual_norm) - value).square().sum() / 2
 
 
+class Clipping(NamedTuple):
+    """What clipping did to each token, `[rows, time, 1]` each."""
+
+    norm: Tensor  # of the gradient before
+    kept: Tensor  # the factor by which it became shorter
+    clipped: Tensor  # True where its norm was too large
+
+
 class Surprise(NamedTuple):
     """What `surprise_factors` returns."""
 
     inputs: list[Tensor]  # a: what entered each layer, [rows, time, d_in]
     deltas: list[Tensor]  # δ: the error at each layer's output, [rows, time, d_out]
     error: Tensor  # v − M(k), [rows, time, d_value]
-    norm: Tensor | None  # of the gradient before clipping, [rows, time]; None without clipping
+    clipping: Clipping | None  # None without `clip`
 
 
 def surprise_factors(
@@ -81,10 +89,7 @@ def surprise_factors(
         slopes.append(slope)
 
     if residual_norm:
-        y = torch.bmm(inputs[-1], weights[-1].mT)
-        normed, inverse_std = _normalise(y)
-        error = values - keys - normed
-        delta = _normalise_backward(error, normed, inverse_std)
+        error, delta = norm_error(torch.bmm(inputs[-1], weights[-1].mT), keys, values)
     else:
         delta = error = torch.baddbmm(values, inputs[-1], weights[-1].mT, alpha=-1)
 
@@ -94,7 +99,7 @@ def surprise_factors(
         size = delta.detach().abs().amax(-1, keepdim=True).clamp(min=1)
         delta = delta / size
 
-    deltas, norm = [delta], None
+    deltas, clipping = [delta], None
     for W, slope in zip(reversed(weights[1:]), reversed(slopes)):
         deltas.append(torch.bmm(deltas[-1], W) * slope)
     deltas.reverse()
@@ -104,13 +109,34 @@ def surprise_factors(
         energy = surprise_energy(inputs, deltas)[..., None]
         shrink = clip * torch.maximum(energy, floor).rsqrt()  # size · min(1, clip / ‖gradient‖)
         deltas = [delta * shrink for delta in deltas]
-        norm = (size * energy.detach().sqrt()).squeeze(-1)
-    return Surprise(inputs, deltas, error, norm)
+        clipping = Clipping(size * energy.detach().sqrt(), shrink / size, energy > floor)
+    return Surprise(inputs, deltas, error, clipping)
 
 
 def surprise_energy(inputs: list[Tensor], deltas: list[Tensor]) -> Tensor:
     """The squared norm of each token's gradient, all layers together: `‖δ aᵀ‖ = ‖δ‖ ‖a‖`."""
     return sum(a.square().sum(-1) * delta.square().sum(-1) for a, delta in zip(inputs, deltas))
+
+
+def surprise_norm(surprise: Surprise) -> Tensor:
+    """The norm of each token's gradient before any clipping, `[rows, time]`."""
+    if surprise.clipping is None:
+        return surprise_energy(surprise.inputs, surprise.deltas).sqrt()
+    return surprise.clipping.norm.squeeze(-1)
+
+
+def norm_error(y: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """With `residual_norm`: `v − (k + LayerNorm(y))`, and the same brought back to y."""
+    normed, inverse_std = _normalise(y)
+    error = values - keys - normed
+    return error, _normalise_backward(error, normed, inverse_std)
+
+
+def silu_derivatives(z: Tensor) -> tuple[Tensor, Tensor]:
+    """SiLU's first and second derivative."""
+    sigma = torch.sigmoid(z)
+    rest = 1 - sigma
+    return sigma * (1 + z * rest), sigma * rest * (2 + z * (rest - sigma))
 
 
 def _silu_and_slope(z: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from torch import Tensor
 from minititans.memory.checks import check_layers, check_rule
 from minititans.memory.chunks import Step, over_chunks
 from minititans.memory.gates import Gates
-from minititans.memory.network import read, surprise_energy, surprise_factors
+from minititans.memory.network import read, surprise_factors, surprise_norm
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
 
@@ -47,11 +47,11 @@ def scan(
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual_norm)
     momentum_of = convolution if shared_gates else linear_recurrence
 
-    def step(chunk, M, S, M_start):
-        q, k, v, theta, eta, alpha = chunk  # [rows, time, ...]
+    def step(q, k, v, theta, eta, alpha, size, M, S, M_start):
         if shared_gates:
             _check_shared(theta, eta, alpha)
-        a, delta, error, norm = surprise_factors(M_start, k, v, residual_norm, clip)
+        surprise = surprise_factors(M_start, k, v, residual_norm, clip)
+        a, delta = surprise.inputs, surprise.deltas
         S_t, M_t = [], []  # [rows, time, d_out, d_in] a layer
         for layer in range(len(M)):
             minus_u = einsum(delta[layer], a[layer], "r t o, r t i -> r t o i")
@@ -61,12 +61,12 @@ def scan(
 
         measured = None
         if trace:
-            norm = surprise_energy(a, delta).sqrt() if norm is None else norm
-            loss = error.square().sum(-1) / 2
-            measured = [x.detach() for x in (norm, _norm(S_t), _norm(M_t), loss)]
+            loss = surprise.error.square().sum(-1) / 2
+            series = (surprise_norm(surprise), _norm(S_t), _norm(M_t), loss)
+            measured = [x.detach() for x in series]
         return Step(y, [m[:, -1] for m in M_t], [s[:, -1] for s in S_t], measured)
 
-    return over_chunks(_cut, step, q, k, v, gates, state, chunk_size, trace)
+    return over_chunks(step, q, k, v, gates, state, chunk_size, trace)
 
 
 def linear_recurrence(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
@@ -104,11 +104,6 @@ def convolution(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
     # Twice the length, so that the end does not wrap around into the beginning.
     spectrum = torch.fft.rfft(powers, 2 * time, dim=1) * torch.fft.rfft(x, 2 * time, dim=1)
     return torch.fft.irfft(spectrum, 2 * time, dim=1)[:, :time]
-
-
-def _cut(*sequences_and_size) -> list[tuple[Tensor, ...]]:
-    *sequences, size = sequences_and_size
-    return list(zip(*(x.split(size, 1) for x in sequences)))
 
 
 def _check_shared(theta: Tensor, eta: Tensor, alpha: Tensor) -> None:

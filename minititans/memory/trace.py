@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from minititans.memory.gates import Gates
-from minititans.memory.network import Surprise, surprise_energy
+from minititans.memory.network import Surprise, surprise_norm
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ def chunk_norms(chunk, W: list[Tensor], S: list[Tensor], surprise: Surprise) -> 
     `H[t,i] δ_i a_iᵀ`, and an inner product of outer products is a product of inner products:
     `⟨δ_i a_iᵀ, δ_j a_jᵀ⟩ = (δ_i·δ_j)(a_i·a_j)`. The same with W_t. Nothing per token is built.
     """
-    a, delta, error, norm = surprise
-    if norm is None:
-        norm = surprise_energy(a, delta).sqrt()
+    a, delta = surprise.inputs, surprise.deltas
     H, G, m, f, beta = chunk.H, chunk.G, chunk.m, chunk.f, chunk.beta
     momentum = memory = 0.0
     for W_l, S_l, a_l, delta_l in zip(W, S, a, delta):
@@ -67,7 +65,8 @@ def chunk_norms(chunk, W: list[Tensor], S: list[Tensor], surprise: Surprise) -> 
         memory += beta * beta * WW + f * f * SS + 2 * beta * f * WS
         memory += 2 * beta * (G @ with_W) + 2 * f * (G @ with_S)
         memory += (G @ pairs * G).sum(-1, keepdim=True)
+    error = surprise.error
     loss = (error.square().sum(-1) / 2).clamp(max=torch.finfo(error.dtype).max)
     # Rounding can leave a square just below zero.
     norms = [x.squeeze(-1).clamp(min=0).sqrt() for x in (momentum, memory)]
-    return [norm, *norms, loss]
+    return [surprise_norm(surprise), *norms, loss]

@@ -1,0 +1,210 @@
+"""The loop of `chunked`: surprise and writing, chunk after chunk, and its derivative by hand.
+
+Only this part of the rule must wait for the chunk before. `_WriteChunks.forward` is the formula;
+autograd could differentiate it. Written out, the derivative takes the same matmuls in a fraction
+of the calls, and what waits for no other chunk is done for all chunks at once.
+
+`by_x` is the derivative of whatever is being minimised with respect to x.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from minititans.memory.chunk_reading import call, dot, in_full_precision
+from minititans.memory.network import norm_error, silu_derivatives, surprise_factors
+
+Weights = list[Tensor]  # one [rows, d_out, d_in] a layer
+
+
+class Written(NamedTuple):
+    """What n chunks leave behind, a tensor a layer."""
+
+    W: list[Tensor]  # [n·rows, d_out, d_in]   what each chunk began with
+    S: list[Tensor]
+    a: list[Tensor]  # [n·rows, b, d_in]       each chunk's surprise, in factors
+    delta: list[Tensor]  # [n·rows, b, d_out]
+    W_after: Weights  # [rows, d_out, d_in]    after the last chunk
+    S_after: Weights
+
+
+def write_chunks(
+    chunks,
+    W: Weights,
+    S: Weights,
+    W_start: Weights,
+    residual_norm: bool = False,
+    clip: float | None = None,
+) -> Written:
+    """Learn the `chunks` that `chunked.prepare` cut, going on from W and S.
+
+    W_start is where the first chunk's surprise is measured: W, unless it was begun before.
+    """
+    # What is left at the end of a chunk of each surprise (the last rows of G and H) and of what
+    # the chunk began with (the last of m, f and β).
+    into_W, into_S = chunks.G[:, -1, :, None], chunks.H[:, -1, :, None]  # [n·rows, b, 1]
+    last = (chunks.m[:, -1:], chunks.f[:, -1:], chunks.beta[:, -1:])  # [n·rows, 1, 1]
+    sequences = (chunks.k, chunks.v, into_W, into_S, *last)
+    options = (chunks.n, len(W), residual_norm, clip)
+    outputs = call(_WriteChunks, *options, *sequences, *W, *S, *W_start)
+    W, S, W_after, S_after, delta, a, _ = _by_kind(outputs, len(W))
+    return Written(W, S, [chunks.k, *a], delta, W_after, S_after)
+
+
+def write(
+    state: list[Tensor], a: list[Tensor], delta: list[Tensor],
+    into_W: Tensor, into_S: Tensor, m: Tensor, f: Tensor, beta: Tensor, out: list[Tensor],
+) -> None:  # fmt: skip
+    """After a chunk W is `β W₀ + f S₀ + δᵀ (into_W ⊙ a)` and S is `m S₀ + δᵀ (into_S ⊙ a)`.
+
+    state, out: W of every layer, then S of every layer.
+    """
+    layers = len(a)
+    for l in range(layers):
+        W, S, W_after, S_after = state[l], state[layers + l], out[l], out[layers + l]
+        torch.mul(beta, W, out=W_after).addcmul_(f, S).baddbmm_(delta[l].mT, into_W * a[l])
+        torch.mul(m, S, out=S_after).baddbmm_(delta[l].mT, into_S * a[l])
+
+
+class _WriteChunks(Function):
+    @staticmethod
+    def forward(n, layers, residual_norm, clip, *tensors) -> tuple[Tensor, ...]:
+        sequences, weights = tensors[:7], tensors[7:]
+        state, at = weights[: 2 * layers], weights[2 * layers :]  # W and S of all layers
+        began, after = ([w.new_empty(m * len(w), *w.shape[1:]) for w in state] for m in (n, 1))
+        states = [*_each(n, began), after]
+        for first, w in zip(states[0], state):
+            first.copy_(w)
+        found = []
+        for (k, v, *gates), state, next_state in zip(_each(n, sequences), states, states[1:]):
+            a, delta, _, clipping = surprise_factors(at, k, v, residual_norm, clip)
+            found.append((*delta, *a[1:], *(() if clip is None else clipping[1:])))
+            write(state, a, delta, *gates, out=next_state)
+            at = next_state[:layers]
+        return *began, *after, *(torch.cat(x) for x in zip(*found))
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs) -> None:
+        ctx.n, ctx.layers, ctx.residual_norm, ctx.clip, *tensors = inputs
+        if ctx.clip is not None:
+            ctx.mark_non_differentiable(outputs[-1])
+        ctx.save_for_backward(*tensors, *outputs)
+
+    @staticmethod
+    @in_full_precision
+    def backward(ctx, *by_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        n, layers = ctx.n, ctx.layers
+        k, v, into_W, into_S, m, f, beta, *tensors = ctx.saved_tensors
+        W_start, outputs = tensors[2 * layers : 3 * layers], tensors[3 * layers :]
+        W, S, _, _, delta, a, clipping = _by_kind(outputs, layers)
+        by_W, by_S, to_W, to_S, by_delta, by_a, by_clipping = _by_kind(by_outputs, layers)
+        a, by_a = [k, *a], [torch.zeros_like(k), *by_a]
+
+        # What waits for no other chunk: SiLU's derivatives, the second times what it multiplies.
+        at = W_start if n == 1 else W  # where surprise was measured
+        slopes, bends = [], []
+        for l in range(layers - 1):
+            slope, bend = silu_derivatives(torch.bmm(a[l], at[l].mT))
+            slopes.append(slope)
+            bends.append(bend * torch.bmm(delta[l + 1], at[l + 1]))
+        heads = (torch.bmm(a[-1], at[-1].mT), k, v) if ctx.residual_norm else ()
+
+        # From the last chunk to the first; to_W and to_S are by W and S after the chunk.
+        gates = (into_W, into_S, m, f, beta)
+        before = (W, S, a, delta)
+        by_before = (by_W, by_S, by_a, by_delta)
+        measured = (at, slopes, bends, heads, clipping, by_clipping[:1])
+        chunks = zip(*(_each(n, part) for part in (gates, *before, *by_before, *measured)))
+        found = []
+        for gates, W, S, a, delta, *by, at, slopes, bends, head, clipping, by_kept in reversed(
+            list(chunks)
+        ):
+            to_W, to_S, by_a, by_delta, by_gates = _write_backward(
+                to_W, to_S, W, S, a, delta, gates, *by
+            )
+            if ctx.clip is not None:
+                by_a, by_delta = _clip_backward(
+                    by_a, by_delta, a, delta, *clipping, *by_kept, ctx.clip
+                )
+            by_k, by_v, to_at = _surprise_backward(
+                by_a, by_delta, a, delta, at, slopes, bends, head, clipping
+            )
+            found.append((by_k, by_v, *by_gates))
+            if len(found) < n:  # the first chunk's may be other weights than W
+                to_W = [x + y for x, y in zip(to_W, to_at)]
+        by_sequences = [torch.cat(x) for x in zip(*reversed(found))]
+        return None, None, None, None, *by_sequences, *to_W, *to_S, *to_at
+
+
+def _write_backward(to_W, to_S, W, S, a, delta, gates, by_W, by_S, by_a, by_delta):
+    """Through `write`: added to what is known already by its inputs, and by the gates."""
+    into_W, into_S, m, f, beta = gates
+    through_W = [torch.bmm(d, w) for d, w in zip(delta, to_W)]  # [rows, b, d_in]
+    through_S = [torch.bmm(d, s) for d, s in zip(delta, to_S)]
+    by_a = [x.addcmul(into_W, w).addcmul(into_S, s) for x, w, s in zip(by_a, through_W, through_S)]
+    by_delta = [
+        torch.baddbmm(torch.baddbmm(x, into_W * y, w.mT), into_S * y, s.mT)
+        for x, y, w, s in zip(by_delta, a, to_W, to_S)
+    ]
+    by_W = [x.addcmul(beta, w) for x, w in zip(by_W, to_W)]
+    by_S = [x.addcmul(f, w).addcmul(m, s) for x, w, s in zip(by_S, to_W, to_S)]
+    by_gates = (
+        sum(dot(x, y) for x, y in zip(through_W, a)),  # [rows, b, 1]
+        sum(dot(x, y) for x, y in zip(through_S, a)),
+        sum(dot(x, y, (1, 2)) for x, y in zip(to_S, S)),  # [rows, 1, 1]
+        sum(dot(x, y, (1, 2)) for x, y in zip(to_W, S)),
+        sum(dot(x, y, (1, 2)) for x, y in zip(to_W, W)),
+    )
+    return by_W, by_S, by_a, by_delta, by_gates
+
+
+def _clip_backward(by_a, by_delta, a, delta, kept, clipped, by_kept, clip):
+    """Through the clip, `δ = kept · (δ before)` with `kept = clip / ‖gradient‖` where clipped.
+
+    Returns the derivative by (δ before) without its factor `kept`: every layer's δ is a product
+    with the next layer's, so that the factor can wait for the last one.
+    """
+    along = kept * by_kept + sum(dot(x, d) for x, d in zip(by_delta, delta))
+    along = torch.where(clipped, along / clip**2, 0)  # [rows, b, 1]
+    by_a = [x - along * dot(d, d) * y for x, y, d in zip(by_a, a, delta)]
+    return by_a, [x - along * dot(y, y) * d for x, y, d in zip(by_delta, a, delta)]
+
+
+def _surprise_backward(by_a, by_delta, a, delta, at, slopes, bends, head, clipping):
+    """Through `surprise_factors`, to keys, values and the weights where it was measured."""
+    last = len(at) - 1
+    by_at = []
+    for l in range(last):  # δ_l = (δ_{l+1} W_{l+1}) ⊙ slope_l
+        by_product = by_delta[l] * slopes[l]
+        by_at.append(torch.bmm(delta[l + 1].mT, by_product))  # of layer l + 1
+        by_delta[l + 1] = torch.baddbmm(by_delta[l + 1], by_product, at[l + 1].mT)
+
+    by_v = clipping[0] * by_delta[last] if clipping else by_delta[last]
+    by_y, by_k = -by_v, None
+    if head:
+        _, pull = torch.func.vjp(lambda *head: norm_error(*head)[1], *head)
+        by_y, by_k, by_v = pull(by_v)
+
+    for l in range(last, 0, -1):  # y_l = a_l W_lᵀ, a_l = silu(y_{l−1})
+        by_at[l - 1] = torch.baddbmm(by_at[l - 1], by_y.mT, a[l])
+        by_a_l = torch.baddbmm(by_a[l], by_y, at[l])
+        by_y = (by_a_l * slopes[l - 1]).addcmul(by_delta[l - 1], bends[l - 1])
+    by_keys = torch.baddbmm(by_a[0], by_y, at[0])
+    by_keys = by_keys if by_k is None else by_keys + by_k
+    return by_keys, by_v, [torch.bmm(by_y.mT, a[0]), *by_at]
+
+
+def _each(n: int, tensors) -> list[list[Tensor]]:
+    """What the n chunks have of each tensor, chunk by chunk."""
+    if not tensors:
+        return [[]] * n
+    return [list(chunk) for chunk in zip(*(x.chunk(n) for x in tensors))]
+
+
+def _by_kind(tensors, layers: int) -> list[list[Tensor]]:
+    """`_WriteChunks`'s outputs: W, S, W after, S after, δ, a but for k; clipped: kept, clipped."""
+    tensors = list(tensors)
+    sizes = [layers] * 5 + [layers - 1, 2]
+    return [[tensors.pop(0) for _ in range(min(size, len(tensors)))] for size in sizes]
