@@ -2,8 +2,21 @@
 
 from dataclasses import dataclass, replace
 
+from minititans.memory.checks import (
+    check_choice,
+    check_clip,
+    check_count,
+    check_positive,
+    check_switch,
+    check_theta_max,
+)
+
 VARIANTS = ("mac", "mag", "mal", "lmm")
 ATTENTIONS = ("transformer", "swa")  # full causal attention, and in a sliding window
+
+SIZES = ("vocab_size", "dim", "layers", "heads", "window", "segment")
+SIZES += ("depth", "expansion", "chunk_size")
+SWITCHES = ("tie", "momentum", "forgetting", "residual_norm", "literal", "checkpoint")
 
 # The paper's sizes (section 5.1) with its vocabulary: width, layers, heads, parameters.
 PRESETS = {
@@ -57,14 +70,19 @@ class TitansConfig:
     checkpoint: bool = False
 
     def __post_init__(self):
-        for name in ("vocab_size", "dim", "layers", "heads", "window", "segment"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name}: got {value!r}, expected a whole number of at least 1")
-        if not isinstance(self.persistent, int) or self.persistent < 0:
-            raise ValueError(f"persistent: got {self.persistent!r}, expected 0 or more tokens")
-        if self.ff is not None and self.ff < 1:
-            raise ValueError(f"ff: got {self.ff!r}, expected a positive number, or None")
+        for name in SIZES:
+            check_positive(name, getattr(self, name))
+        for name in ("persistent", "conv"):
+            check_count(name, getattr(self, name))
+        for name in SWITCHES:
+            check_switch(name, getattr(self, name))
+        if self.ff is not None:
+            check_positive("ff", self.ff)
+        if not isinstance(self.variant, str):
+            raise ValueError(f"variant: got {self.variant!r}, expected a name such as 'mac'")
+        check_choice("gates", self.gates, ("token", "chunk"))
+        check_theta_max(self.theta_max)
+        check_clip(self.clip)
         if self.literal and self.variant != "mac":
             raise ValueError(f"literal: is MAC's, but variant is {self.variant!r}")
 

@@ -17,9 +17,12 @@ from minititans.memory.checks import (
     check_backend,
     check_choice,
     check_clip,
+    check_count,
     check_positive,
     check_state,
+    check_switch,
     check_tensor,
+    check_theta_max,
 )
 from minititans.memory.chunked import chunked
 from minititans.memory.convolution import CausalConv
@@ -87,10 +90,11 @@ class NeuralMemory(nn.Module):
             raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
         if depth > 4:
             raise ValueError(f"depth: got {depth}, expected 1 to 4")
-        if conv != 0:
-            check_positive("conv", conv)
-        if not theta_max > 0:
-            raise ValueError(f"theta_max: got {theta_max!r}, expected a positive number")
+        check_count("conv", conv)
+        switches = {"momentum": momentum, "forgetting": forgetting, "residual_norm": residual_norm}
+        for name, value in switches.items():
+            check_switch(name, value)
+        check_theta_max(theta_max)
         check_choice("backend", backend, ("auto", *BACKENDS))
         check_choice("gates", gates, ("token", "chunk"))
         check_clip(clip)
