@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from minititans.memory.checks import (
+from minititans.arguments import (
     check_choice,
     check_clip,
     check_count,

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from minititans.arguments import check_clip, check_positive
 from minititans.memory.gates import Gates
 from minititans.memory.state import MemoryState
 
@@ -44,45 +45,10 @@ def check_finite(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
 
 
-def check_positive(name: str, number: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ValueError(f"{name}: got {number!r}, expected a whole number of at least 1")
-
-
-def check_count(name: str, number: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise ValueError(f"{name}: got {number!r}, expected a whole number of at least 0")
-
-
-def check_switch(name: str, value: bool) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: got {value!r}, expected True or False")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, choices))}")
-
-
 def check_backend(why_not: str | None) -> None:
     """Refuse the Triton kernels where they cannot run, with the reason."""
     if why_not is not None:
         raise ValueError(f"backend: got 'triton', but {why_not}")
-
-
-def check_clip(clip: float | None) -> None:
-    if clip is not None and not _is_positive(clip):
-        raise ValueError(f"clip: got {clip!r}, expected a positive number, or None for no clipping")
-
-
-def check_theta_max(theta_max: float) -> None:
-    if not _is_positive(theta_max):
-        raise ValueError(f"theta_max: got {theta_max!r}, expected a positive number")
-
-
-def _is_positive(number: float) -> bool:
-    real = isinstance(number, (int, float)) and not isinstance(number, bool)
-    return real and 0 < number < float("inf")
 
 
 def check_state(state: MemoryState, batch: int, heads: int, chunk_size: int, like: Tensor) -> None:

@@ -12,18 +12,16 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
 
-from minititans.memory import network
-from minititans.memory.checks import (
-    check_backend,
+from minititans.arguments import (
     check_choice,
     check_clip,
     check_count,
     check_positive,
-    check_state,
     check_switch,
-    check_tensor,
     check_theta_max,
 )
+from minititans.memory import network
+from minititans.memory.checks import check_backend, check_state, check_tensor
 from minititans.memory.chunked import chunked
 from minititans.memory.convolution import CausalConv
 from minititans.memory.gates import Gates

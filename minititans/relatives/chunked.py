@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
-from minititans.memory.checks import check_positive
+from minititans.arguments import check_positive
 from minititans.relatives.checks import check_tokens, start_or_check
 from minititans.relatives.overlaps import overlaps_many_decays, overlaps_one_decay
 from minititans.relatives.rule import Tokens

@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from minititans.memory.checks import check_positive, check_tensor
+from minititans.arguments import check_positive
+from minititans.memory.checks import check_tensor
 from minititans.memory.convolution import CausalConv
 from minititans.memory.state import State
 from minititans.relatives.chunked import chunked

@@ -31,11 +31,11 @@ def save_checkpoint(
     """Write the run's state to `path`, in place of the one that is there."""
     tensors = {}
     for name, parameter in model.named_parameters():
-        tensors[f"weight.{name}"] = whole(parameter)
-        for key, value in optimiser.state[parameter].items():
-            tensors[f"{key}.{name}"] = whole(value)
+        for key, value in {"weight": parameter, **optimiser.state[parameter]}.items():
+            tensor = whole(value)  # one at a time, and only the first process keeps it
+            if world.is_first:
+                tensors[f"{key}.{name}"] = tensor.cpu().contiguous()
     if world.is_first:
-        tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         about = {"format": FORMAT, "progress": json.dumps(progress)}
         with write_whole(path) as temporary:
             safetensors.torch.save_file(tensors, temporary, about)
