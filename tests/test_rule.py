@@ -1,6 +1,7 @@
 """Sequential against the paper's formulas by hand; chunked and scan against sequential."""
 
 from dataclasses import replace
+from importlib import import_module
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from minititans.memory import Gates, MemoryState, chunked, scan, sequential
+from minititans.memory.chunk_writing import write_chunks
 
 
 def test_sequential_with_a_matrix_is_the_closed_form_of_the_paper():
@@ -314,6 +316,35 @@ def test_a_rule_may_be_called_under_autocast(rule):
     with torch.autocast("cpu", torch.bfloat16):
         y, _ = case.run(rule, 4)
     assert torch.equal(y, expected)
+
+
+def test_the_hand_written_derivatives_keep_full_precision_under_autocast():
+    case = random_case(time=9, depth=2)
+    inputs = [x.detach().float().requires_grad_() for x in (case.q, case.k, case.v, *case.weights)]
+    gates = case.gates.map(lambda gate: gate.detach().float())
+    start = MemoryState.start(inputs[3:], len(case.q))
+    y, _ = chunked(*inputs[:3], gates, start, 4)
+    expected = torch.autograd.grad(y, inputs, torch.ones_like(y), retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.autograd.grad(y, inputs, torch.ones_like(y))
+    for x, z in zip(found, expected, strict=True):
+        torch.testing.assert_close(x, z)
+
+
+def test_a_long_call_holds_a_bounded_number_of_weights_at_once(monkeypatch):
+    """However short the chunks: a chunk has weights of its own, whatever its length."""
+    held = []
+
+    def recorded(chunks, W, *arguments):
+        held.append(chunks.n * W[0].numel())
+        return write_chunks(chunks, W, *arguments)
+
+    module = import_module("minititans.memory.chunked")
+    monkeypatch.setattr(module, "write_chunks", recorded)
+    case = random_case(time=40, depth=1, dim=16)
+    monkeypatch.setattr(module, "AT_ONCE", 4 * case.weights[0].numel() * len(case.q))
+    case.run(chunked, 1)
+    assert len(held) == 10 and max(held) <= module.AT_ONCE
 
 
 def test_gradients_of_many_directions_at_once():
