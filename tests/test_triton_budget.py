@@ -24,10 +24,12 @@ CONSUMER, A100, H100 = 99 * 1024, 163 * 1024, 227 * 1024
         ([16, 16], 16, CONSUMER),
         ([32, 32, 32], 32, CONSUMER),
         ([64, 64], 32, CONSUMER),
-        ([64, 64], 64, A100),
-        ([64, 64, 64], 32, A100),
-        ([64, 64, 64], 64, H100),
-        ([128, 128], 16, H100),
+        ([64, 64], 64, CONSUMER),
+        ([64, 64, 64], 32, CONSUMER),
+        ([64, 64, 64], 64, A100),
+        ([128, 128], 16, A100),
+        ([128, 128], 64, H100),
+        ([128, 128, 128], 16, H100),
         ([128, 128, 128], 64, None),
     ],
 )
@@ -37,9 +39,10 @@ def test_each_gpu_class_fits_what_the_docstring_works_out(widths, chunk_size, sm
         assert fits(tiles, gpu, training=True) == (smallest is not None and gpu >= smallest)
 
 
-def test_reading_alone_fits_where_training_does_not():
-    tiles = Tiles.of([64, 64, 64], 64)
-    assert fits(tiles, H100, training=False) and not fits(tiles, A100, training=True)
+def test_reading_alone_fits_where_training_or_a_trace_does_not():
+    tiles = Tiles.of([128, 128, 128], 64)
+    assert fits(tiles, A100, training=False) and not fits(tiles, H100, training=True)
+    assert not fits(tiles, H100, training=False, trace=True)
     for widths in ([16, 16], [64, 64, 64], [128, 128], [16, 64, 16]):
         for chunk_size in (1, 16, 64):
             tiles = Tiles.of(widths, chunk_size)
@@ -62,7 +65,7 @@ def gpu(monkeypatch, capability=(8, 0), room=A100, name="a GPU"):
     "changed, message",
     [
         ({}, None),
-        ({"widths": [128, 128]}, r"needs up to \d+ KB of shared memory, and a GPU has 163 KB"),
+        ({"widths": [128, 128, 128]}, r"needs up to \d+ KB of shared memory, and a GPU has 163 KB"),
         ({"widths": [16, 256, 16]}, "may be 128 at most and chunk_size 64, got 256 and 32"),
         ({"chunk_size": 128}, "may be 128 at most and chunk_size 64, got 64 and 128"),
         ({"residual_norm": True}, 'residual_norm is not in the kernels; backend="chunked" has it'),
@@ -93,16 +96,27 @@ def test_an_old_gpu_is_named(monkeypatch):
 def test_auto_takes_the_kernels_on_a_gpu_where_they_fit_and_chunked_elsewhere(monkeypatch):
     gpu(monkeypatch)
 
-    def taken(**options):
+    def taken(trace=False, **options):
         memory = NeuralMemory(**({"dim": 64, "heads": 1, "chunk_size": 32} | options))
         device = SimpleNamespace(device=torch.device("cuda"), dtype=torch.float32)
         monkeypatch.setattr(memory, "start_weights", [device], raising=False)
-        return memory.backend_in_use
+        return memory._backend(trace)
 
     monkeypatch.setattr(NeuralMemory, "__setattr__", object.__setattr__)  # no real GPU tensors
     assert taken() == "triton"
     assert taken(residual_norm=True) == "chunked"
     assert taken(dim=256) == "chunked"
+    assert taken(chunk_size=64) == "chunked"  # full float32 takes a quarter more
+    with monkeypatch.context() as autocast:
+        autocast.setattr(torch, "is_autocast_enabled", lambda device: True)
+        autocast.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
+        assert taken(chunk_size=64) == "triton"
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert taken(chunk_size=64) == "triton"
+    assert taken(dim=128, chunk_size=64) == "chunked"
+    with torch.no_grad():
+        assert taken(dim=128, chunk_size=64) == "triton"
+        assert taken(dim=128, chunk_size=64, trace=True) == "chunked"
     assert taken(backend="sequential") == "sequential"
     assert NeuralMemory(64).backend_in_use == "chunked"  # on the CPU
 

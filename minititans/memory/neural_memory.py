@@ -122,17 +122,23 @@ class NeuralMemory(nn.Module):
         >>> NeuralMemory(dim=32, backend="scan").backend_in_use
         'scan'
         """
+        return self._backend(trace=False)
+
+    def _backend(self, trace: bool) -> str:
         if self.backend != "auto":
             return self.backend
         device = self.start_weights[0].device
         if device.type != "cuda" or torch.compiler.is_compiling():
             return "chunked"
-        return "chunked" if self._why_not_triton(device) else "triton"
+        return "chunked" if self._why_not_triton(device, trace) else "triton"
 
-    def _why_not_triton(self, device: torch.device | None) -> str | None:
+    def _why_not_triton(self, device: torch.device | None, trace: bool = False) -> str | None:
         widths = [self._layers()[0][0], *(d_out for _, d_out in self._layers())]
-        dtype = torch.promote_types(self.start_weights[0].dtype, torch.float32)  # as in `start`
-        return why_not(widths, self.chunk_size, self.residual_norm, dtype, device)
+        own = self.start_weights[0].dtype
+        state = torch.promote_types(own, torch.float32)  # as in `start`
+        half = device is not None and torch.is_autocast_enabled(device.type)
+        inputs = torch.get_autocast_dtype(device.type) if half else own
+        return why_not(widths, self.chunk_size, self.residual_norm, state, device, inputs, trace)
 
     def start(self, batch: int) -> MemoryState:
         """The state before the first token: the learned weights, no momentum.
@@ -160,10 +166,11 @@ class NeuralMemory(nn.Module):
         q, k, v = rearrange(F.silu(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
         gates, open_gates = self._gates(x, state)
         options = {"residual_norm": self.residual_norm, "clip": self.clip, "trace": trace}
-        if self.backend_in_use == "scan":
+        backend = self._backend(trace)
+        if backend == "scan":
             options["shared_gates"] = self.gates == "chunk"
         with torch.autocast(x.device.type, enabled=False):
-            rule = BACKENDS[self.backend_in_use]
+            rule = BACKENDS[backend]
             q, k = (F.normalize(x, dim=-1, eps=EPS) for x in (q, k))
             y, state, *traced = rule(q, k, v, gates, state, self.chunk_size, **options)
         return self._answer(x, y), replace(state, conv=conv, gates=open_gates), *traced

@@ -16,17 +16,21 @@ gradients by a and δ, by the products of gates, and by the W and S that were re
 import triton
 import triton.language as tl
 
-from minititans.memory.triton.forward import read
+from minititans.memory.triton.forward import read_layer
 from minititans.memory.triton.gates import load_gates, prepare, prepare_backward
 from minititans.memory.triton.surprise import surprise_backward, surprise_factors
 from minititans.memory.triton.tiles import (
     add_layers,
     at_last,
+    load_layer,
+    load_layer_anew,
     load_layers,
     load_numbers,
     load_tokens,
     matmul,
     matmul_t,
+    silu_and_slope,
+    store_layer,
     store_layers,
     store_numbers,
     store_tokens,
@@ -54,9 +58,9 @@ def read_backward_kernel(
     first = row * time + start
     slot = row * slots + n
 
-    # The chunk once more, as in `forward_kernel`.
-    W = load_layers(starts_at + slot * 2 * SIZE, WIDTHS, BLOCKS, DEPTH)
-    S = load_layers(starts_at + slot * 2 * SIZE + SIZE, WIDTHS, BLOCKS, DEPTH)
+    # The chunk once more, as in `forward_kernel`; layers are loaded anew where they are needed.
+    W_at, S_at = starts_at + slot * 2 * SIZE, starts_at + slot * 2 * SIZE + SIZE
+    W = load_layers(W_at, WIDTHS, BLOCKS, DEPTH)
     q = load_tokens(q_at + first * WIDTHS[0], count, DTYPE, B, WIDTHS[0], BLOCKS[0])
     k = load_tokens(k_at + first * WIDTHS[0], count, DTYPE, B, WIDTHS[0], BLOCKS[0])
     v = load_tokens(v_at + first * WIDTHS[DEPTH], count, DTYPE, B, WIDTHS[DEPTH], BLOCKS[DEPTH])
@@ -65,11 +69,17 @@ def read_backward_kernel(
     )
     _, _, _, G, _, f, beta, _, _ = prepare(theta, eta, decay, count, B, PRECISION)
     a, delta, _, _, _, _, _, _, _ = surprise_factors(W, k, v, clip, CLIP, DEPTH, PRECISION)
-    _, inputs, slopes = read(q, W, S, a, delta, G, f, beta, DEPTH, PRECISION)
+    X, inputs, slopes = q, (q,), ()
+    for l in tl.static_range(DEPTH - 1):
+        W_l = load_layer_anew(W_at, l, WIDTHS, BLOCKS)
+        S_l = load_layer(S_at, l, WIDTHS, BLOCKS)
+        X = read_layer(X, W_l, S_l, a[l], delta[l], G, f, beta, PRECISION)
+        X, slope, _ = silu_and_slope(X)
+        inputs, slopes = inputs + (X,), slopes + (slope,)
 
     dZ = load_tokens(dy_at + first * WIDTHS[DEPTH], count, DTYPE, B, WIDTHS[DEPTH], BLOCKS[DEPTH])
     dG, df, dbeta = G * 0, f * 0, f * 0
-    dW, dS, da, ddelta = (), (), (), ()
+    da, ddelta = (), ()
     for l in tl.static_range(DEPTH - 1, -1, -1):
         X = inputs[l]
         # through the overlap G ⊙ (X Aᵀ)
@@ -80,19 +90,20 @@ def read_backward_kernel(
         ddelta = (matmul(tl.trans(G * XA), dZ, PRECISION),) + ddelta
         da = (matmul(tl.trans(dXA), X, PRECISION),) + da
         # through W and S
-        through_W, through_S = matmul(dZ, W[l], PRECISION), matmul(dZ, S[l], PRECISION)
+        through_W = matmul(dZ, load_layer_anew(W_at, l, WIDTHS, BLOCKS), PRECISION)
+        through_S = matmul(dZ, load_layer_anew(S_at, l, WIDTHS, BLOCKS), PRECISION)
         dbeta += tl.sum(through_W * X, 1)
         df += tl.sum(through_S * X, 1)
-        dW = (matmul(tl.trans(dZ), beta[:, None] * X, PRECISION),) + dW
-        dS = (matmul(tl.trans(dZ), f[:, None] * X, PRECISION),) + dS
+        dW = matmul(tl.trans(dZ), beta[:, None] * X, PRECISION)
+        store_layer(by_starts_at + slot * 2 * SIZE, dW, l, WIDTHS, BLOCKS)
+        dS = matmul(tl.trans(dZ), f[:, None] * X, PRECISION)
+        store_layer(by_starts_at + slot * 2 * SIZE + SIZE, dS, l, WIDTHS, BLOCKS)
         dX = beta[:, None] * through_W + f[:, None] * through_S + matmul(dXA, a[l], PRECISION)
         if l > 0:
             dZ = dX * slopes[l - 1]
         else:
             store_tokens(dq_at + first * WIDTHS[0], dX, count, B, WIDTHS[0], BLOCKS[0])
 
-    store_layers(by_starts_at + slot * 2 * SIZE, dW, WIDTHS, BLOCKS, DEPTH)
-    store_layers(by_starts_at + slot * 2 * SIZE + SIZE, dS, WIDTHS, BLOCKS, DEPTH)
     by_factors_at += slot * FACTORS
     for l in tl.static_range(DEPTH):
         store_tokens(by_factors_at, da[l], count, B, WIDTHS[l], BLOCKS[l])
@@ -131,7 +142,8 @@ def write_backward_kernel(
         slot = row * slots + n
 
         # The chunk once more, as in `forward_kernel`, but for the reading.
-        W = load_layers(starts_at + slot * 2 * SIZE, WIDTHS, BLOCKS, DEPTH)
+        W_at, dW_read_at = starts_at + slot * 2 * SIZE, by_starts_at + slot * 2 * SIZE
+        W = load_layers(W_at, WIDTHS, BLOCKS, DEPTH)
         k = load_tokens(k_at + first * WIDTHS[0], count, DTYPE, B, WIDTHS[0], BLOCKS[0])
         v = load_tokens(v_at + first * WIDTHS[DEPTH], count, DTYPE, B, WIDTHS[DEPTH], BLOCKS[DEPTH])
         theta, eta, decay = load_gates(
@@ -144,19 +156,20 @@ def write_backward_kernel(
         )
 
         # Through the writing, on top of what came through the reading.
-        S = load_layers(starts_at + slot * 2 * SIZE + SIZE, WIDTHS, BLOCKS, DEPTH)
-        dW_read = load_layers(by_starts_at + slot * 2 * SIZE, WIDTHS, BLOCKS, DEPTH)
-        dS_read = load_layers(by_starts_at + slot * 2 * SIZE + SIZE, WIDTHS, BLOCKS, DEPTH)
         factors_at = by_factors_at + slot * FACTORS
         dinto_W, dinto_S = into_W * 0, into_W * 0
         dm, df, dbeta = m * 0, m * 0, m * 0
         da, ddelta, dW_before, dS_before = (), (), (), ()
         for l in tl.static_range(DEPTH):
-            dbeta += tl.sum(dW[l] * W[l])
-            df += tl.sum(dW[l] * S[l])
-            dm += tl.sum(dS[l] * S[l])
-            dW_before = dW_before + (beta * dW[l] + dW_read[l],)
-            dS_before = dS_before + (f * dW[l] + m * dS[l] + dS_read[l],)
+            W_l = load_layer_anew(W_at, l, WIDTHS, BLOCKS)
+            S_l = load_layer(W_at + SIZE, l, WIDTHS, BLOCKS)
+            dW_read = load_layer(dW_read_at, l, WIDTHS, BLOCKS)
+            dS_read = load_layer(dW_read_at + SIZE, l, WIDTHS, BLOCKS)
+            dbeta += tl.sum(dW[l] * W_l)
+            df += tl.sum(dW[l] * S_l)
+            dm += tl.sum(dS[l] * S_l)
+            dW_before = dW_before + (beta * dW[l] + dW_read,)
+            dS_before = dS_before + (f * dW[l] + m * dS[l] + dS_read,)
 
             by_W = matmul(delta[l], dW[l], PRECISION)  # [B, d_in]
             by_S = matmul(delta[l], dS[l], PRECISION)
@@ -173,6 +186,8 @@ def write_backward_kernel(
             factors_at += CHUNK * WIDTHS[l + 1]
 
         # Through the surprise.
+        tl.debug_barrier()  # see `load_layer_anew`
+        W = load_layers(W_at, WIDTHS, BLOCKS, DEPTH)
         dk, dv, dW_surprise = surprise_backward(
             da, ddelta, W, a, raw, slopes, bends, energy, shrink, size, clip,
             CLIP, DEPTH, PRECISION,

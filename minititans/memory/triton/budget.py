@@ -13,16 +13,19 @@ worked on: at the reading q, a, δ and G at once, 16 KB each for d = b = 64, and
 product. What does not fit the compiler spills to the cache beside the multiprocessor, which
 costs time, not correctness; `docs/triton.md` has what it spills for which size.
 
-Shared memory passes operands between warps, and it is a hard limit. With depth L the kernels
-need at most, in numbers of four bytes,
+Shared memory passes operands between warps, and it is a hard limit. With depth L and d taken for
+at least b, the kernels need at most, in numbers of four bytes,
 
-    forward, with the trace                 L · (d² + 2 d b) + 4 b²
-    read_backward, the largest of all       (2 L + 1) · (d² + d b) + 2 b²
+    forward                   max(1, L − 1) · (d² + 2 d b)
+    forward, with the trace   L · (d² + 2 d b) + 3 b²
+    the backward kernels      (3 L + 5) / 4 · d² + (7 L − 2) / 2 · d b + b²
 
-and 4 KB for odds and ends. These are bounds for what the compiler reports; a test compiles the
-kernels and compares. So for d = b = 64 a matrix memory trains in 132 KB and one of depth 2 in
-196 KB, or with b = 32 in 132 KB. A head of 128 fits an H100 as a matrix, with b = 16. Where
-something does not fit, `chunked` does.
+and 4 KB for odds and ends in a forward pass; a quarter more where float32 is multiplied as such.
+Nobody can derive these: they bound what the compiler reports, and a test compiles the kernels and
+compares. So for d = b = 64 a memory of depth 2 trains in 156 KB, which an A100 has, or without
+TF32 in 195 KB, which an H100 has. A head of 128 trains on an H100 as a matrix, and at depth 2 with
+b = 16: its W and S alone are 256 KB then, all the registers there are. Where something does not
+fit, `chunked` does.
 """
 
 import os
@@ -76,21 +79,27 @@ class Tiles:
         """Warps share a tile by rows of 16: more than four would repeat one another below 128."""
         return 8 if max(self.blocks) == LARGEST else 4
 
-    def shared_memory(self, training: bool) -> int:
-        """Bytes that a program needs at most; training is forward and backward.
+    def shared_memory(self, training: bool, trace: bool = False, exact: bool = False) -> int:
+        """Bytes that a program needs at most; training is forward and backward, exact is float32.
 
         >>> Tiles.of([64, 64, 64], 64).shared_memory(training=True) // 1024
-        196
+        156
         """
-        L, d, b = self.depth, max(self.blocks), self.block_time
-        forward = L * (d * d + 2 * d * b) + 4 * b * b
-        read_backward = (2 * L + 1) * (d * d + d * b) + 2 * b * b
-        return 4 * (1024 + (max(forward, read_backward) if training else forward))
+        L, b = self.depth, self.block_time
+        d = max(*self.blocks, b)
+        forward = 1024 + max(1, L - 1) * (d * d + 2 * d * b)
+        if trace:
+            forward = 1024 + L * (d * d + 2 * d * b) + 3 * b * b
+        backward = ((3 * L + 5) * d * d + 2 * (7 * L - 2) * d * b) // 4 + b * b
+        numbers = max(forward, backward) if training else forward
+        return 5 * numbers if exact else 4 * numbers
 
 
-def fits(tiles: Tiles, shared_memory: int, training: bool) -> bool:
+def fits(
+    tiles: Tiles, shared_memory: int, training: bool, trace: bool = False, exact: bool = False
+) -> bool:
     """Whether one program has room in this many bytes of shared memory."""
-    return tiles.shared_memory(training) <= shared_memory
+    return tiles.shared_memory(training, trace, exact) <= shared_memory
 
 
 def why_not(
@@ -99,11 +108,13 @@ def why_not(
     residual_norm: bool,
     dtype: torch.dtype,
     device: torch.device | None,
+    inputs: torch.dtype = torch.float32,
+    trace: bool = False,
 ) -> str | None:
     """Why the kernels cannot run this memory, and what to do; None if they can.
 
-    widths: head dim, hidden widths, head dim; dtype: the state's; device: None if not known yet.
-    With gradients enabled the backward pass must fit, too.
+    widths: head dim, hidden widths, head dim; dtype: the state's; device: None if not known yet;
+    inputs: the dtype of q, k and v. With gradients enabled the backward pass must fit, too.
     """
     problem = _triton_problem()
     if problem is not None:
@@ -132,10 +143,10 @@ def why_not(
             'use backend="auto"'
         )
     tiles, room = Tiles.of(widths, chunk_size), gpu.shared_memory_per_block_optin
-    training = torch.is_grad_enabled()
-    if not fits(tiles, room, training):
+    needs = (torch.is_grad_enabled(), trace, precision(inputs) == "ieee")
+    if not fits(tiles, room, *needs):
         return (
-            f"it needs up to {tiles.shared_memory(training) // 1024} KB of shared memory, and "
+            f"it needs up to {tiles.shared_memory(*needs) // 1024} KB of shared memory, and "
             f"{gpu.name} has {room // 1024} KB for a program; use more heads, a smaller "
             'chunk_size or expansion, or backend="chunked"'
         )

@@ -70,7 +70,7 @@ def forward_kernel(
         )
         if READ:
             q = load_tokens(q_at + first * WIDTHS[0], count, DTYPE, B, WIDTHS[0], BLOCKS[0])
-            y, _, _ = read(q, W, S, a, delta, G, f, beta, DEPTH, PRECISION)
+            y = read(q, W, S, a, delta, G, f, beta, DEPTH, PRECISION)
             store_tokens(y_at + first * WIDTHS[DEPTH], y, count, B, WIDTHS[DEPTH], BLOCKS[DEPTH])
             if count < CHUNK:  # the state of an open chunk has the weights it began with
                 store_layers(W_open_at + row * SIZE, W, WIDTHS, BLOCKS, DEPTH)
@@ -90,20 +90,22 @@ def forward_kernel(
 
 @triton.jit
 def read(q, W, S, a, delta, G, f, beta, DEPTH: tl.constexpr, PRECISION: tl.constexpr):
-    """Every token's query answered by its own W_t, layer by layer: `[B, block]`.
-
-    Also what entered each layer, and the slope of the SiLU before it, for the backward pass.
-    """
-    X, inputs, slopes = q, (q,), ()
+    """Every token's query answered by its own W_t, layer by layer: `[B, block]`."""
+    X = q
     for l in tl.static_range(DEPTH):
-        overlap = G * matmul(X, tl.trans(a[l]), PRECISION)
-        from_W = matmul_t(beta[:, None] * X, W[l], PRECISION)
-        from_both = from_W + matmul_t(f[:, None] * X, S[l], PRECISION)
-        X = from_both + matmul(overlap, delta[l], PRECISION)
+        X = read_layer(X, W[l], S[l], a[l], delta[l], G, f, beta, PRECISION)
         if l < DEPTH - 1:
-            X, slope, _ = silu_and_slope(X)
-            inputs, slopes = inputs + (X,), slopes + (slope,)
-    return X, inputs, slopes
+            X, _, _ = silu_and_slope(X)
+    return X
+
+
+@triton.jit
+def read_layer(X, W, S, a, delta, G, f, beta, PRECISION: tl.constexpr):
+    """`(β ⊙ X) Wᵀ + (f ⊙ X) Sᵀ + (G ⊙ (X Aᵀ)) Δ`."""
+    overlap = G * matmul(X, tl.trans(a), PRECISION)
+    from_W = matmul_t(beta[:, None] * X, W, PRECISION)
+    from_both = from_W + matmul_t(f[:, None] * X, S, PRECISION)
+    return from_both + matmul(overlap, delta, PRECISION)
 
 
 @triton.jit

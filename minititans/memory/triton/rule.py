@@ -31,7 +31,8 @@ def fused(
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual_norm)
     W = state.weights[0]
     widths = [W.shape[-1], *(w.shape[-2] for w in state.weights)]
-    check_backend(why_not(widths, chunk_size, residual_norm, W.dtype, W.device))
+    problem = why_not(widths, chunk_size, residual_norm, W.dtype, W.device, q.dtype, trace)
+    check_backend(problem)
     from minititans.memory.triton.launch import whole_chunks
 
     # What an open chunk still takes goes through `chunked`: there, surprise is measured at other

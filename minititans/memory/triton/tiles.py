@@ -46,20 +46,41 @@ def load_layers(at, WIDTHS: tl.constexpr, BLOCKS: tl.constexpr, DEPTH: tl.conste
     """All layers of a row's weights (or momentum, or their gradients), a tuple of tiles."""
     layers = ()
     for l in tl.static_range(DEPTH):
-        i, j = tl.arange(0, BLOCKS[l + 1])[:, None], tl.arange(0, BLOCKS[l])[None, :]
-        inside = (i < WIDTHS[l + 1]) & (j < WIDTHS[l])
-        layers = layers + (tl.load(at + i * WIDTHS[l] + j, mask=inside, other=0.0),)
-        at += WIDTHS[l + 1] * WIDTHS[l]
+        layers = layers + (load_layer(at, l, WIDTHS, BLOCKS),)
     return layers
 
 
 @triton.jit
 def store_layers(at, layers, WIDTHS: tl.constexpr, BLOCKS: tl.constexpr, DEPTH: tl.constexpr):
     for l in tl.static_range(DEPTH):
-        i, j = tl.arange(0, BLOCKS[l + 1])[:, None], tl.arange(0, BLOCKS[l])[None, :]
-        inside = (i < WIDTHS[l + 1]) & (j < WIDTHS[l])
-        tl.store(at + i * WIDTHS[l] + j, layers[l], mask=inside)
-        at += WIDTHS[l + 1] * WIDTHS[l]
+        store_layer(at, layers[l], l, WIDTHS, BLOCKS)
+
+
+@triton.jit
+def load_layer(at, l: tl.constexpr, WIDTHS: tl.constexpr, BLOCKS: tl.constexpr):
+    """Layer l of the layers that begin at `at`, one tile."""
+    for below in tl.static_range(l):
+        at += WIDTHS[below + 1] * WIDTHS[below]
+    i, j = tl.arange(0, BLOCKS[l + 1])[:, None], tl.arange(0, BLOCKS[l])[None, :]
+    inside = (i < WIDTHS[l + 1]) & (j < WIDTHS[l])
+    return tl.load(at + i * WIDTHS[l] + j, mask=inside, other=0.0)
+
+
+@triton.jit
+def load_layer_anew(at, l: tl.constexpr, WIDTHS: tl.constexpr, BLOCKS: tl.constexpr):
+    """Layer l once more. Without the barrier the compiler would notice that it has this tile
+    already, and keep it in shared memory from the first use to the last; so others have room."""
+    tl.debug_barrier()
+    return load_layer(at, l, WIDTHS, BLOCKS)
+
+
+@triton.jit
+def store_layer(at, layer, l: tl.constexpr, WIDTHS: tl.constexpr, BLOCKS: tl.constexpr):
+    for below in tl.static_range(l):
+        at += WIDTHS[below + 1] * WIDTHS[below]
+    i, j = tl.arange(0, BLOCKS[l + 1])[:, None], tl.arange(0, BLOCKS[l])[None, :]
+    inside = (i < WIDTHS[l + 1]) & (j < WIDTHS[l])
+    tl.store(at + i * WIDTHS[l] + j, layer, mask=inside)
 
 
 @triton.jit
