@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minititans import NeuralMemory
-from minititans.memory import Gates, MemoryState, sequential
+from minititans.memory import Gates, MemoryState, chunked, sequential
+from minititans.memory.neural_memory import BACKENDS
 
 SWITCHES = [
     {},
@@ -222,6 +223,28 @@ def test_gates_near_one_are_not_rounded_to_one_under_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         _, _, trace = memory(x, trace=True)
     assert (trace.eta < 1).all() and (trace.theta > 0).all()
+
+
+def test_queries_keys_and_values_have_autocasts_precision(monkeypatch):
+    """By which `backend_in_use` decides whether the kernels fit."""
+    seen = []
+
+    def recorded(q, k, v, *arguments, **options):
+        seen.extend(x.dtype for x in (q, k, v))
+        return chunked(q, k, v, *arguments, **options)
+
+    monkeypatch.setitem(BACKENDS, "chunked", recorded)
+    for conv in (0, 4):
+        with torch.autocast("cpu", torch.bfloat16):
+            NeuralMemory(16, heads=2, conv=conv)(torch.randn(2, 9, 16))
+    assert set(seen) == {torch.bfloat16}
+
+
+def test_a_layer_on_the_meta_device_tells_shapes():
+    with torch.device("meta"):
+        memory = NeuralMemory(16, heads=2, chunk_size=4)
+        y, state = memory(torch.empty(3, 9, 16))
+    assert y.shape == (3, 9, 16) and state.weights[0].shape == (3, 2, 8, 8)
 
 
 @pytest.mark.parametrize("backend", ["chunked", "scan"])

@@ -331,6 +331,34 @@ def test_the_hand_written_derivatives_keep_full_precision_under_autocast():
         torch.testing.assert_close(x, z)
 
 
+@pytest.mark.parametrize("options", [{}, {"residual_norm": True, "clip": 0.5}], ids=str)
+def test_chunked_compiles_in_one_graph(options):
+    case = random_case(time=10, depth=2)
+    expected = everything(case, *case.run(chunked, 4, **options))
+    compiled = torch.compile(chunked, backend="eager", fullgraph=True)
+    assert_same(everything(case, *case.run(compiled, 4, **options)), expected)
+
+
+@pytest.mark.parametrize("clip", [1e-24, 1e-10, 1e10])
+def test_derivatives_are_finite_for_any_clip(clip):
+    case = random_case(time=6, depth=2, dtype=torch.float32)
+    y, _ = case.run(chunked, 3, clip=clip)
+    for gradient in torch.autograd.grad(y.sum(), list(case.leaves.values())):
+        assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("rule", [sequential, scan, chunked])
+def test_a_kept_state_does_not_change_with_the_weights_it_began_with(rule):
+    case = random_case(batch=1, heads=1, time=6)
+    _, state = rule(*case.part(0, 3), case.start(), 4)  # inside the first chunk
+    expected, _ = rule(*case.part(3, 6), state, 4)
+    with torch.no_grad():
+        for w in case.weights:
+            w += 1
+    y, _ = rule(*case.part(3, 6), state, 4)
+    assert torch.equal(y, expected)
+
+
 def test_a_long_call_holds_a_bounded_number_of_weights_at_once(monkeypatch):
     """However short the chunks: a chunk has weights of its own, whatever its length."""
     held = []

@@ -33,7 +33,7 @@ CONSUMER, A100, H100 = 99 * 1024, 163 * 1024, 227 * 1024
         ([128, 128, 128], 64, None),
     ],
 )
-def test_each_gpu_class_fits_what_the_docstring_works_out(widths, chunk_size, smallest):
+def test_each_gpu_class_fits_what_the_docstring_says(widths, chunk_size, smallest):
     tiles = Tiles.of(widths, chunk_size)
     for gpu in (CONSUMER, A100, H100):
         assert fits(tiles, gpu, training=True) == (smallest is not None and gpu >= smallest)
@@ -100,7 +100,7 @@ def test_auto_takes_the_kernels_on_a_gpu_where_they_fit_and_chunked_elsewhere(mo
         memory = NeuralMemory(**({"dim": 64, "heads": 1, "chunk_size": 32} | options))
         device = SimpleNamespace(device=torch.device("cuda"), dtype=torch.float32)
         monkeypatch.setattr(memory, "start_weights", [device], raising=False)
-        return memory._backend(trace)
+        return memory._backend(trace=trace)
 
     monkeypatch.setattr(NeuralMemory, "__setattr__", object.__setattr__)  # no real GPU tensors
     assert taken() == "triton"

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from minititans.memory.precision import full_precision
+
 
 def read_layer(
     X: Tensor, W: Tensor, S: Tensor, a: Tensor, delta: Tensor, G: Tensor, beta: Tensor, f: Tensor
@@ -33,12 +35,11 @@ def call(function: type[Function], *inputs):
 
 
 def in_full_precision(function: Callable) -> Callable:
-    """Without autocast, which would bring some of these products to half precision, not all."""
+    """The function of tensors, among other arguments, where autocast has ended."""
 
     @functools.wraps(function)
     def without_autocast(*arguments):
-        device = next(x.device.type for x in arguments if isinstance(x, Tensor))
-        with torch.autocast(device, enabled=False):
+        with full_precision(next(x.device for x in arguments if isinstance(x, Tensor))):
             return function(*arguments)
 
     return without_autocast

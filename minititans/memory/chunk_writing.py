@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from minititans.memory.chunk_reading import call, dot, in_full_precision
+from minititans.memory.chunks import Weights
 from minititans.memory.network import norm_error, silu_derivatives, surprise_factors
-
-Weights = list[Tensor]  # one [rows, d_out, d_in] a layer
 
 
 class Written(NamedTuple):
@@ -48,6 +47,8 @@ def write_chunks(
     last = (chunks.m[:, -1:], chunks.f[:, -1:], chunks.beta[:, -1:])  # [n·rows, 1, 1]
     sequences = (chunks.k, chunks.v, into_W, into_S, *last)
     options = (chunks.n, len(W), residual_norm, clip)
+    # As views: the compiler would refuse the same tensor twice, as W and as W_start.
+    W_start = [w.view_as(w) for w in W_start]
     outputs = call(_WriteChunks, *options, *sequences, *W, *S, *W_start)
     W, S, W_after, S_after, delta, a, _ = _by_kind(outputs, len(W))
     return Written(W, S, [chunks.k, *a], delta, W_after, S_after)
@@ -70,10 +71,12 @@ def write(
 
 class _WriteChunks(Function):
     @staticmethod
+    @in_full_precision
     def forward(n, layers, residual_norm, clip, *tensors) -> tuple[Tensor, ...]:
         sequences, weights = tensors[:7], tensors[7:]
         state, at = weights[: 2 * layers], weights[2 * layers :]  # W and S of all layers
-        began, after = ([w.new_empty(m * len(w), *w.shape[1:]) for w in state] for m in (n, 1))
+        began = [w.new_empty(n * len(w), *w.shape[1:]) for w in state]
+        after = [torch.empty_like(w) for w in state]
         states = [*_each(n, began), after]
         for first, w in zip(states[0], state):
             first.copy_(w)
@@ -99,7 +102,9 @@ class _WriteChunks(Function):
         k, v, into_W, into_S, m, f, beta, *tensors = ctx.saved_tensors
         W_start, outputs = tensors[2 * layers : 3 * layers], tensors[3 * layers :]
         W, S, _, _, delta, a, clipping = _by_kind(outputs, layers)
-        by_W, by_S, to_W, to_S, by_delta, by_a, by_clipping = _by_kind(by_outputs, layers)
+        by_W, by_S, by_W_after, by_S_after, by_delta, by_a, by_clipping = _by_kind(
+            by_outputs, layers
+        )
         a, by_a = [k, *a], [torch.zeros_like(k), *by_a]
 
         # What waits for no other chunk: SiLU's derivatives, the second times what it multiplies.
@@ -109,71 +114,84 @@ class _WriteChunks(Function):
             slope, bend = silu_derivatives(torch.bmm(a[l], at[l].mT))
             slopes.append(slope)
             bends.append(bend * torch.bmm(delta[l + 1], at[l + 1]))
-        heads = (torch.bmm(a[-1], at[-1].mT), k, v) if ctx.residual_norm else ()
-
-        # From the last chunk to the first; to_W and to_S are by W and S after the chunk.
+        head = (torch.bmm(a[-1], at[-1].mT), k, v) if ctx.residual_norm else ()
         gates = (into_W, into_S, m, f, beta)
-        before = (W, S, a, delta)
-        by_before = (by_W, by_S, by_a, by_delta)
-        measured = (at, slopes, bends, heads, clipping, by_clipping[:1])
-        chunks = zip(*(_each(n, part) for part in (gates, *before, *by_before, *measured)))
+        parts = (W, S, a, delta, gates, at, slopes, bends, head, clipping)
+        chunks = [_Chunk(*chunk) for chunk in zip(*(_each(n, part) for part in parts))]
+        by_parts = (by_W, by_S, by_a, by_delta, by_clipping[:1])
+        by_chunks = zip(*(_each(n, part) for part in by_parts))
+
         found = []
-        for gates, W, S, a, delta, *by, at, slopes, bends, head, clipping, by_kept in reversed(
-            list(chunks)
-        ):
-            to_W, to_S, by_a, by_delta, by_gates = _write_backward(
-                to_W, to_S, W, S, a, delta, gates, *by
+        for chunk, (*by_chunk, by_kept) in reversed(list(zip(chunks, by_chunks))):
+            by_W, by_S, by_a, by_delta, by_gates = _write_backward(
+                chunk, by_W_after, by_S_after, *by_chunk
             )
             if ctx.clip is not None:
-                by_a, by_delta = _clip_backward(
-                    by_a, by_delta, a, delta, *clipping, *by_kept, ctx.clip
-                )
-            by_k, by_v, to_at = _surprise_backward(
-                by_a, by_delta, a, delta, at, slopes, bends, head, clipping
-            )
+                by_a, by_delta = _clip_backward(chunk, by_a, by_delta, *by_kept, ctx.clip)
+            by_k, by_v, by_at = _surprise_backward(chunk, by_a, by_delta)
             found.append((by_k, by_v, *by_gates))
             if len(found) < n:  # the first chunk's may be other weights than W
-                to_W = [x + y for x, y in zip(to_W, to_at)]
+                by_W = [x + y for x, y in zip(by_W, by_at)]
+            by_W_after, by_S_after = by_W, by_S  # of the chunk before
         by_sequences = [torch.cat(x) for x in zip(*reversed(found))]
-        return None, None, None, None, *by_sequences, *to_W, *to_S, *to_at
+        return None, None, None, None, *by_sequences, *by_W, *by_S, *by_at
 
 
-def _write_backward(to_W, to_S, W, S, a, delta, gates, by_W, by_S, by_a, by_delta):
-    """Through `write`: added to what is known already by its inputs, and by the gates."""
-    into_W, into_S, m, f, beta = gates
-    through_W = [torch.bmm(d, w) for d, w in zip(delta, to_W)]  # [rows, b, d_in]
-    through_S = [torch.bmm(d, s) for d, s in zip(delta, to_S)]
+class _Chunk(NamedTuple):
+    """One chunk on the way back; lists have a tensor a layer."""
+
+    W: Weights
+    S: Weights
+    a: list[Tensor]
+    delta: list[Tensor]
+    gates: list[Tensor]  # into_W, into_S, m, f, β
+    at: Weights  # where its surprise was measured
+    slopes: list[Tensor]  # of the SiLU after each layer but the last
+    bends: list[Tensor]  # and how that changes δ
+    head: list[Tensor]  # with residual_norm: the last layer's output, k, v
+    clipping: list[Tensor]  # with a clip: kept, clipped
+
+
+def _write_backward(
+    chunk: _Chunk, by_W_after: Weights, by_S_after: Weights, by_W, by_S, by_a, by_delta
+):
+    """Through `write`: what it adds to the derivatives by its inputs, and those by the gates."""
+    W, S, a, delta, (into_W, into_S, m, f, beta), *_ = chunk
+    through_W = [torch.bmm(d, w) for d, w in zip(delta, by_W_after)]  # [rows, b, d_in]
+    through_S = [torch.bmm(d, s) for d, s in zip(delta, by_S_after)]
     by_a = [x.addcmul(into_W, w).addcmul(into_S, s) for x, w, s in zip(by_a, through_W, through_S)]
     by_delta = [
         torch.baddbmm(torch.baddbmm(x, into_W * y, w.mT), into_S * y, s.mT)
-        for x, y, w, s in zip(by_delta, a, to_W, to_S)
+        for x, y, w, s in zip(by_delta, a, by_W_after, by_S_after)
     ]
-    by_W = [x.addcmul(beta, w) for x, w in zip(by_W, to_W)]
-    by_S = [x.addcmul(f, w).addcmul(m, s) for x, w, s in zip(by_S, to_W, to_S)]
+    by_W = [x.addcmul(beta, w) for x, w in zip(by_W, by_W_after)]
+    by_S = [x.addcmul(f, w).addcmul(m, s) for x, w, s in zip(by_S, by_W_after, by_S_after)]
     by_gates = (
         sum(dot(x, y) for x, y in zip(through_W, a)),  # [rows, b, 1]
         sum(dot(x, y) for x, y in zip(through_S, a)),
-        sum(dot(x, y, (1, 2)) for x, y in zip(to_S, S)),  # [rows, 1, 1]
-        sum(dot(x, y, (1, 2)) for x, y in zip(to_W, S)),
-        sum(dot(x, y, (1, 2)) for x, y in zip(to_W, W)),
+        sum(dot(x, y, (1, 2)) for x, y in zip(by_S_after, S)),  # [rows, 1, 1]
+        sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, S)),
+        sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, W)),
     )
     return by_W, by_S, by_a, by_delta, by_gates
 
 
-def _clip_backward(by_a, by_delta, a, delta, kept, clipped, by_kept, clip):
+def _clip_backward(chunk: _Chunk, by_a, by_delta, by_kept: Tensor, clip: float):
     """Through the clip, `δ = kept · (δ before)` with `kept = clip / ‖gradient‖` where clipped.
 
     Returns the derivative by (δ before) without its factor `kept`: every layer's δ is a product
     with the next layer's, so that the factor can wait for the last one.
     """
+    a, delta, (kept, clipped) = chunk.a, chunk.delta, chunk.clipping
     along = kept * by_kept + sum(dot(x, d) for x, d in zip(by_delta, delta))
-    along = torch.where(clipped, along / clip**2, 0)  # [rows, b, 1]
+    along = torch.where(clipped, along / clip / clip, 0)  # [rows, b, 1]
     by_a = [x - along * dot(d, d) * y for x, y, d in zip(by_a, a, delta)]
     return by_a, [x - along * dot(y, y) * d for x, y, d in zip(by_delta, a, delta)]
 
 
-def _surprise_backward(by_a, by_delta, a, delta, at, slopes, bends, head, clipping):
+def _surprise_backward(chunk: _Chunk, by_a, by_delta):
     """Through `surprise_factors`, to keys, values and the weights where it was measured."""
+    a, delta, at, slopes = chunk.a, chunk.delta, chunk.at, chunk.slopes
     last = len(at) - 1
     by_at = []
     for l in range(last):  # δ_l = (δ_{l+1} W_{l+1}) ⊙ slope_l
@@ -181,16 +199,16 @@ def _surprise_backward(by_a, by_delta, a, delta, at, slopes, bends, head, clippi
         by_at.append(torch.bmm(delta[l + 1].mT, by_product))  # of layer l + 1
         by_delta[l + 1] = torch.baddbmm(by_delta[l + 1], by_product, at[l + 1].mT)
 
-    by_v = clipping[0] * by_delta[last] if clipping else by_delta[last]
+    by_v = chunk.clipping[0] * by_delta[last] if chunk.clipping else by_delta[last]
     by_y, by_k = -by_v, None
-    if head:
-        _, pull = torch.func.vjp(lambda *head: norm_error(*head)[1], *head)
+    if chunk.head:
+        _, pull = torch.func.vjp(lambda *head: norm_error(*head)[1], *chunk.head)
         by_y, by_k, by_v = pull(by_v)
 
     for l in range(last, 0, -1):  # y_l = a_l W_lᵀ, a_l = silu(y_{l−1})
         by_at[l - 1] = torch.baddbmm(by_at[l - 1], by_y.mT, a[l])
         by_a_l = torch.baddbmm(by_a[l], by_y, at[l])
-        by_y = (by_a_l * slopes[l - 1]).addcmul(by_delta[l - 1], bends[l - 1])
+        by_y = (by_a_l * slopes[l - 1]).addcmul(by_delta[l - 1], chunk.bends[l - 1])
     by_keys = torch.baddbmm(by_a[0], by_y, at[0])
     by_keys = by_keys if by_k is None else by_keys + by_k
     return by_keys, by_v, [torch.bmm(by_y.mT, a[0]), *by_at]

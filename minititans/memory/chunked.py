@@ -79,7 +79,8 @@ def chunked(
         measured = None
         if trace:
             at = W_start if chunks.n == 1 else written.W
-            surprise = surprise_factors(at, chunks.k, chunks.v, residual_norm, clip)
+            with torch.no_grad():
+                surprise = surprise_factors(at, chunks.k, chunks.v, residual_norm, clip)
             measured = [join(x) for x in chunk_norms(chunks, written.W, written.S, surprise)]
         return Step(join(y), written.W_after, written.S_after, measured)
 

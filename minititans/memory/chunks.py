@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from minititans.memory.gates import Gates
+from minititans.memory.precision import full_precision
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
 
@@ -62,7 +63,7 @@ def over_chunks(
     # split, not slices: the backward of each slice would allocate the whole sequence
     inputs = [rows(x).split(lengths, 1) for x in (q, k, v, gates.theta, gates.eta, gates.alpha)]
     readings, measured = [], []
-    with torch.autocast(q.device.type, enabled=False):
+    with full_precision(q.device):
         for length, size, *piece in zip(lengths, sizes, *inputs):
             if position == 0:
                 W_start = W

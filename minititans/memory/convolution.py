@@ -25,7 +25,8 @@ class CausalConv(nn.Module):
         if past is None:
             past = x.new_zeros(x.shape[0], width - 1, x.shape[2])
         x = torch.cat([past.to(x.dtype), x], 1)  # [batch, width - 1 + time, channels]
-        y = x[:, :time] * self.taps[0]
+        taps = self.taps.to(x.dtype)  # which autocast may have made shorter
+        y = x[:, :time] * taps[0]
         for lag in range(1, width):
-            y = y + x[:, lag : lag + time] * self.taps[lag]
+            y = y + x[:, lag : lag + time] * taps[lag]
         return y, x[:, time:]

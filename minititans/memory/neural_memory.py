@@ -25,6 +25,7 @@ from minititans.memory.checks import check_backend, check_state, check_tensor
 from minititans.memory.chunked import chunked
 from minititans.memory.convolution import CausalConv
 from minititans.memory.gates import Gates
+from minititans.memory.precision import full_precision
 from minititans.memory.scan import scan
 from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
@@ -122,22 +123,26 @@ class NeuralMemory(nn.Module):
         >>> NeuralMemory(dim=32, backend="scan").backend_in_use
         'scan'
         """
-        return self._backend(trace=False)
+        return self._backend()
 
-    def _backend(self, trace: bool) -> str:
+    def _backend(self, inputs: torch.dtype | None = None, trace: bool = False) -> str:
+        """For q, k and v of this dtype; None: what a call at this place would have."""
         if self.backend != "auto":
             return self.backend
         device = self.start_weights[0].device
         if device.type != "cuda" or torch.compiler.is_compiling():
             return "chunked"
-        return "chunked" if self._why_not_triton(device, trace) else "triton"
+        return "chunked" if self._why_not_triton(device, inputs, trace) else "triton"
 
-    def _why_not_triton(self, device: torch.device | None, trace: bool = False) -> str | None:
+    def _why_not_triton(
+        self, device: torch.device | None, inputs: torch.dtype | None = None, trace: bool = False
+    ) -> str | None:
         widths = [self._layers()[0][0], *(d_out for _, d_out in self._layers())]
         own = self.start_weights[0].dtype
         state = torch.promote_types(own, torch.float32)  # as in `start`
-        half = device is not None and torch.is_autocast_enabled(device.type)
-        inputs = torch.get_autocast_dtype(device.type) if half else own
+        if inputs is None:
+            half = device is not None and torch.is_autocast_enabled(device.type)
+            inputs = torch.get_autocast_dtype(device.type) if half else own
         return why_not(widths, self.chunk_size, self.residual_norm, state, device, inputs, trace)
 
     def start(self, batch: int) -> MemoryState:
@@ -166,10 +171,10 @@ class NeuralMemory(nn.Module):
         q, k, v = rearrange(F.silu(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
         gates, open_gates = self._gates(x, state)
         options = {"residual_norm": self.residual_norm, "clip": self.clip, "trace": trace}
-        backend = self._backend(trace)
+        backend = self._backend(q.dtype, trace)
         if backend == "scan":
             options["shared_gates"] = self.gates == "chunk"
-        with torch.autocast(x.device.type, enabled=False):
+        with full_precision(x.device):
             rule = BACKENDS[backend]
             q, k = (F.normalize(x, dim=-1, eps=EPS) for x in (q, k))
             y, state, *traced = rule(q, k, v, gates, state, self.chunk_size, **options)
@@ -182,7 +187,7 @@ class NeuralMemory(nn.Module):
         """
         q = F.silu(F.linear(x, self.to_qkv.weight[: self.dim]))
         q = F.normalize(rearrange(q, "b t (h d) -> b h t d", h=self.heads), dim=-1, eps=EPS)
-        with torch.autocast(x.device.type, enabled=False):
+        with full_precision(x.device):
             y = network.read(weights, q.to(weights[0].dtype), self.residual_norm)
         return self._answer(x, y)
 

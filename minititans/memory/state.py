@@ -127,7 +127,8 @@ class MemoryState(State):
                 "weights: expected one [heads, d_out, d_in] tensor a layer, "
                 f"got {[tuple(w.shape) if isinstance(w, Tensor) else w for w in weights]}"
             )
-        weights = [w.expand(batch, *w.shape) for w in weights]
+        # Copies: a state may be kept while an optimiser changes the weights it began with.
+        weights = [w.expand(batch, *w.shape).clone() for w in weights]
         return cls(weights, [torch.zeros_like(w) for w in weights], chunk_start=weights)
 
     @classmethod

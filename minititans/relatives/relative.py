@@ -8,7 +8,6 @@ to relative: a `projection` that turns q, k, v and x into the rule's `Tokens`.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 from minititans.arguments import check_positive
 from minititans.memory.checks import check_tensor
 from minititans.memory.convolution import CausalConv
+from minititans.memory.precision import full_precision
 from minititans.memory.state import State
 from minititans.relatives.chunked import chunked
 from minititans.relatives.gates import at_least_float32
@@ -94,7 +94,7 @@ class Relative(nn.Module):
             qkv, conv = self.conv(qkv, conv)
         qkv = rearrange(at_least_float32(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
         tokens = self.projection(x, *qkv, position)
-        with torch.autocast(x.device.type, enabled=False):
+        with full_precision(x.device):
             y, S = chunked(tokens, S, self.chunk_size)
 
         y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")

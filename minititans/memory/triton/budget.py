@@ -23,9 +23,9 @@ at least b, the kernels need at most, in numbers of four bytes,
 and 4 KB for odds and ends in a forward pass; a quarter more where float32 is multiplied as such.
 Nobody can derive these: they bound what the compiler reports, and a test compiles the kernels and
 compares. So for d = b = 64 a memory of depth 2 trains in 156 KB, which an A100 has, or without
-TF32 in 195 KB, which an H100 has. A head of 128 trains on an H100 as a matrix, and at depth 2 with
-b = 16: its W and S alone are 256 KB then, all the registers there are. Where something does not
-fit, `chunked` does.
+TF32 in 195 KB, which an H100 has. With TF32 a head of 128 trains on an H100 as a matrix, and at
+depth 2 with b = 16: its W and S alone are 256 KB then, all the registers there are. Where
+something does not fit, `chunked` does.
 """
 
 import os
