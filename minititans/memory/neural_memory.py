@@ -31,11 +31,9 @@ from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
 from minititans.memory.triton import fused, why_not
+from minititans.memory.unit import unit
 
 BACKENDS = {"sequential": sequential, "chunked": chunked, "scan": scan, "triton": fused}
-# Queries and keys shorter than this stay shorter than 1: near zero, the derivative of a norm of 1
-# would be without bound, and gradients could overflow.
-EPS = 1e-6
 
 
 class NeuralMemory(nn.Module):
@@ -176,8 +174,7 @@ class NeuralMemory(nn.Module):
             options["shared_gates"] = self.gates == "chunk"
         with full_precision(x.device):
             rule = BACKENDS[backend]
-            q, k = (F.normalize(x, dim=-1, eps=EPS) for x in (q, k))
-            y, state, *traced = rule(q, k, v, gates, state, self.chunk_size, **options)
+            y, state, *traced = rule(unit(q), unit(k), v, gates, state, self.chunk_size, **options)
         return self._answer(x, y), replace(state, conv=conv, gates=open_gates), *traced
 
     def read(self, x: Tensor, weights: list[Tensor]) -> Tensor:
@@ -186,7 +183,7 @@ class NeuralMemory(nn.Module):
         The convolution is left out: it belongs to the sequence that is being written.
         """
         q = F.silu(F.linear(x, self.to_qkv.weight[: self.dim]))
-        q = F.normalize(rearrange(q, "b t (h d) -> b h t d", h=self.heads), dim=-1, eps=EPS)
+        q = unit(rearrange(q, "b t (h d) -> b h t d", h=self.heads))
         with full_precision(x.device):
             y = network.read(weights, q.to(weights[0].dtype), self.residual_norm)
         return self._answer(x, y)
