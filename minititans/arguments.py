@@ -21,14 +21,28 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, choices))}")
 
 
+def check_memory(
+    depth: int, expansion: int, chunk_size: int, momentum: bool, forgetting: bool, conv: int,
+    gates: str, theta_max: float, clip: float | None, residual_norm: bool,
+) -> None:  # fmt: skip
+    """The settings of a memory, wherever they are given."""
+    for name, number in {"depth": depth, "expansion": expansion, "chunk_size": chunk_size}.items():
+        check_positive(name, number)
+    if depth > 4:
+        raise ValueError(f"depth: got {depth}, expected 1 to 4")
+    switches = {"momentum": momentum, "forgetting": forgetting, "residual_norm": residual_norm}
+    for name, value in switches.items():
+        check_switch(name, value)
+    check_count("conv", conv)
+    check_choice("gates", gates, ("token", "chunk"))
+    if not _is_positive(theta_max):
+        raise ValueError(f"theta_max: got {theta_max!r}, expected a positive number")
+    check_clip(clip)
+
+
 def check_clip(clip: float | None) -> None:
     if clip is not None and not _is_positive(clip):
         raise ValueError(f"clip: got {clip!r}, expected a positive number, or None for no clipping")
-
-
-def check_theta_max(theta_max: float) -> None:
-    if not _is_positive(theta_max):
-        raise ValueError(f"theta_max: got {theta_max!r}, expected a positive number")
 
 
 def _is_positive(number: float) -> bool:

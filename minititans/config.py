@@ -2,21 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from minititans.arguments import (
-    check_choice,
-    check_clip,
-    check_count,
-    check_positive,
-    check_switch,
-    check_theta_max,
-)
+from minititans.arguments import check_count, check_memory, check_positive, check_switch
 
 VARIANTS = ("mac", "mag", "mal", "lmm")
 ATTENTIONS = ("transformer", "swa")  # full causal attention, and in a sliding window
 
-SIZES = ("vocab_size", "dim", "layers", "heads", "window", "segment")
-SIZES += ("depth", "expansion", "chunk_size")
-SWITCHES = ("tie", "momentum", "forgetting", "residual_norm", "literal", "checkpoint")
+# What a memory is made of; the rest is the model's.
+MEMORY = ("depth", "expansion", "chunk_size", "momentum", "forgetting", "conv")
+MEMORY += ("gates", "theta_max", "clip", "residual_norm")
 
 # The paper's sizes (section 5.1) with its vocabulary: width, layers, heads, parameters.
 PRESETS = {
@@ -70,19 +63,16 @@ class TitansConfig:
     checkpoint: bool = False
 
     def __post_init__(self):
-        for name in SIZES:
+        for name in ("vocab_size", "dim", "layers", "heads", "window", "segment"):
             check_positive(name, getattr(self, name))
-        for name in ("persistent", "conv"):
-            check_count(name, getattr(self, name))
-        for name in SWITCHES:
+        for name in ("tie", "literal", "checkpoint"):
             check_switch(name, getattr(self, name))
+        check_count("persistent", self.persistent)
         if self.ff is not None:
             check_positive("ff", self.ff)
         if not isinstance(self.variant, str):
             raise ValueError(f"variant: got {self.variant!r}, expected a name such as 'mac'")
-        check_choice("gates", self.gates, ("token", "chunk"))
-        check_theta_max(self.theta_max)
-        check_clip(self.clip)
+        check_memory(**{name: getattr(self, name) for name in MEMORY})
         if self.literal and self.variant != "mac":
             raise ValueError(f"literal: is MAC's, but variant is {self.variant!r}")
 

@@ -7,14 +7,11 @@ The axis `rows` holds whatever has weights of its own: every chunk of every head
 row. `by_x` is the derivative of whatever is being minimised with respect to x.
 """
 
-import functools
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from minititans.memory.precision import full_precision
+from minititans.memory.precision import in_full_precision
 
 
 def read_layer(
@@ -32,17 +29,6 @@ def read_layer(
 def call(function: type[Function], *inputs):
     """`function.apply`, or only its forward pass where nothing is to be differentiated."""
     return function.apply(*inputs) if torch.is_grad_enabled() else function.forward(*inputs)
-
-
-def in_full_precision(function: Callable) -> Callable:
-    """The function of tensors, among other arguments, where autocast has ended."""
-
-    @functools.wraps(function)
-    def without_autocast(*arguments):
-        with full_precision(next(x.device for x in arguments if isinstance(x, Tensor))):
-            return function(*arguments)
-
-    return without_autocast
 
 
 class _ReadLayer(Function):

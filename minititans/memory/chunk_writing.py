@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from minititans.memory.chunk_reading import call, dot, in_full_precision
+from minititans.memory.chunk_reading import call, dot
 from minititans.memory.chunks import Weights
 from minititans.memory.network import norm_error, silu_derivatives, surprise_factors
+from minititans.memory.precision import in_full_precision
 
 
 class Written(NamedTuple):

@@ -12,14 +12,7 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
 
-from minititans.arguments import (
-    check_choice,
-    check_clip,
-    check_count,
-    check_positive,
-    check_switch,
-    check_theta_max,
-)
+from minititans.arguments import check_choice, check_memory, check_positive
 from minititans.memory import network
 from minititans.memory.checks import check_backend, check_state, check_tensor
 from minititans.memory.chunked import chunked
@@ -80,21 +73,15 @@ class NeuralMemory(nn.Module):
         residual_norm: bool = False,
     ):
         super().__init__()
-        sizes = {"dim": dim, "heads": heads, "depth": depth, "expansion": expansion}
-        for name, number in (sizes | {"chunk_size": chunk_size}).items():
-            check_positive(name, number)
+        check_positive("dim", dim)
+        check_positive("heads", heads)
         if dim % heads:
             raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
-        if depth > 4:
-            raise ValueError(f"depth: got {depth}, expected 1 to 4")
-        check_count("conv", conv)
-        switches = {"momentum": momentum, "forgetting": forgetting, "residual_norm": residual_norm}
-        for name, value in switches.items():
-            check_switch(name, value)
-        check_theta_max(theta_max)
+        check_memory(
+            depth, expansion, chunk_size, momentum, forgetting, conv, gates, theta_max, clip,
+            residual_norm,
+        )  # fmt: skip
         check_choice("backend", backend, ("auto", *BACKENDS))
-        check_choice("gates", gates, ("token", "chunk"))
-        check_clip(clip)
         self.dim, self.heads, self.depth, self.expansion = dim, heads, depth, expansion
         self.chunk_size, self.backend, self.gates = chunk_size, backend, gates
         self.momentum, self.forgetting = momentum, forgetting

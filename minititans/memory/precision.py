@@ -1,8 +1,11 @@
 """Where autocast ends: the memory computes in its state's precision."""
 
+import functools
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from torch import Tensor
 
 
 def full_precision(device: torch.device) -> AbstractContextManager:
@@ -10,3 +13,14 @@ def full_precision(device: torch.device) -> AbstractContextManager:
     if device.type == "meta":
         return nullcontext()
     return torch.autocast(device.type, enabled=False)
+
+
+def in_full_precision(function: Callable) -> Callable:
+    """The function of tensors, among other arguments, where autocast has ended."""
+
+    @functools.wraps(function)
+    def without_autocast(*arguments):
+        with full_precision(next(x.device for x in arguments if isinstance(x, Tensor))):
+            return function(*arguments)
+
+    return without_autocast
