@@ -44,6 +44,7 @@ class Relative(nn.Module):
     conv:       width of the causal convolution after each projection; 0 for none
     projection: `(dim, heads)` to a module `(x, q, k, v, position) -> Tokens`
 
+    >>> import torch
     >>> from minititans.relatives import RELATIVES
     >>> layer = RELATIVES["gated_deltanet"](dim=32, heads=2)
     >>> y, state = layer(torch.randn(3, 10, 32))
