@@ -21,8 +21,8 @@ BATCH, TIME, DIM, DEPTH, CHUNK = 4, 1024, 64, 2, 64
 
 def measure_paper(quick: bool, progress: Progress) -> Measured:
     """Each token its own gradient and gates, on both sides."""
-    time, rounds = (256, 2) if quick else (TIME, 5)
-    return against_rival("token", rounds, 10, time, progress)
+    time, rounds = (256, 2) if quick else (TIME, 9)
+    return against_rival("token", rounds, 20, time, progress)
 
 
 def measure_coarse(quick: bool, progress: Progress) -> Measured:

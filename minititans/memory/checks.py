@@ -1,5 +1,7 @@
 """Refuse what the memory cannot read, in words that name the argument and the remedy."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -40,8 +42,9 @@ def check_finite(name: str, tensor: Tensor) -> None:
     """No NaN, no infinity: one of either would spread into the memory and stay there."""
     if torch.compiler.is_compiling() or tensor.device.type == "meta":
         return  # a compiled graph has no values to look at
-    extremes = torch.stack(torch.aminmax(tensor.detach()))  # NaN if any element is
-    if not torch.isfinite(extremes).all():
+    tensor = tensor.detach()
+    # A finite sum has finite terms. One that is not may have overflowed: look at every number.
+    if not math.isfinite(tensor.sum().item()) and not tensor.isfinite().all():
         raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
 
 

@@ -53,8 +53,7 @@ class _ReadLayer(Function):
         through_W, through_S = torch.bmm(by_y, W), torch.bmm(by_y, S)  # [rows, b, d_in]
         by_weighted = torch.bmm(by_y, delta.mT)  # [rows, b, b]
         by_overlap = G * by_weighted
-        by_X = torch.addcmul(beta * through_W, f, through_S)
-        by_X = torch.baddbmm(by_X, by_overlap, a)
+        by_X = (beta * through_W).addcmul_(f, through_S).baddbmm_(by_overlap, a)
         by_W, by_S = torch.bmm(by_y.mT, beta * X), torch.bmm(by_y.mT, f * X)
         by_a = torch.bmm(by_overlap.mT, X)
         by_delta = torch.bmm((G * overlap).mT, by_y)
@@ -62,6 +61,17 @@ class _ReadLayer(Function):
         return by_X, by_W, by_S, by_a, by_delta, by_weighted * overlap, by_beta, by_f
 
 
+def given(by_outputs, outputs) -> list[Tensor]:
+    """The derivatives, and zeros by outputs on which nothing depends.
+
+    Zeros like the others: under vmap they too have its axis, and may be added to in place.
+    """
+    one = next(x for x in (*by_outputs, *outputs) if x is not None)
+    return [
+        one.new_zeros(y.shape) if by_y is None else by_y for by_y, y in zip(by_outputs, outputs)
+    ]
+
+
 def dot(x: Tensor, y: Tensor, axes: int | tuple[int, int] = -1) -> Tensor:
-    """Inner products along the axes, which stay with length 1."""
+    """Inner products along the axes, which stay with length 1. Faster than bmm with a vector."""
     return (x * y).sum(axes, keepdim=True)

@@ -7,13 +7,14 @@ of the calls, and what waits for no other chunk is done for all chunks at once.
 `by_x` is the derivative of whatever is being minimised with respect to x.
 """
 
+from functools import reduce
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from minititans.memory.chunk_reading import call, dot
+from minititans.memory.chunk_reading import call, dot, given
 from minititans.memory.chunks import Weights
 from minititans.memory.network import norm_error, silu_derivatives, surprise_factors
 from minititans.memory.precision import in_full_precision
@@ -66,8 +67,9 @@ def write(
     layers = len(a)
     for l in range(layers):
         W, S, W_after, S_after = state[l], state[layers + l], out[l], out[layers + l]
-        torch.mul(beta, W, out=W_after).addcmul_(f, S).baddbmm_(delta[l].mT, into_W * a[l])
-        torch.mul(m, S, out=S_after).baddbmm_(delta[l].mT, into_S * a[l])
+        delta_T = delta[l].mT
+        torch.mul(beta, W, out=W_after).addcmul_(f, S).baddbmm_(delta_T, into_W * a[l])
+        torch.mul(m, S, out=S_after).baddbmm_(delta_T, into_S * a[l])
 
 
 class _WriteChunks(Function):
@@ -94,17 +96,18 @@ class _WriteChunks(Function):
         ctx.n, ctx.layers, ctx.residual_norm, ctx.clip, *tensors = inputs
         if ctx.clip is not None:
             ctx.mark_non_differentiable(outputs[-1])
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors, *outputs)
 
     @staticmethod
     @in_full_precision
-    def backward(ctx, *by_outputs: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx, *by_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
         n, layers = ctx.n, ctx.layers
         k, v, into_W, into_S, m, f, beta, *tensors = ctx.saved_tensors
         W_start, outputs = tensors[2 * layers : 3 * layers], tensors[3 * layers :]
         W, S, _, _, delta, a, clipping = _by_kind(outputs, layers)
         by_W, by_S, by_W_after, by_S_after, by_delta, by_a, by_clipping = _by_kind(
-            by_outputs, layers
+            given(by_outputs, outputs), layers
         )
         a, by_a = [k, *a], [torch.zeros_like(k), *by_a]
 
@@ -117,7 +120,7 @@ class _WriteChunks(Function):
             bends.append(bend * torch.bmm(delta[l + 1], at[l + 1]))
         head = (torch.bmm(a[-1], at[-1].mT), k, v) if ctx.residual_norm else ()
         gates = (into_W, into_S, m, f, beta)
-        parts = (W, S, a, delta, gates, at, slopes, bends, head, clipping)
+        parts = (W, S, a, delta, gates, slopes, bends, head, clipping)
         chunks = [_Chunk(*chunk) for chunk in zip(*(_each(n, part) for part in parts))]
         by_parts = (by_W, by_S, by_a, by_delta, by_clipping[:1])
         by_chunks = zip(*(_each(n, part) for part in by_parts))
@@ -129,10 +132,11 @@ class _WriteChunks(Function):
             )
             if ctx.clip is not None:
                 by_a, by_delta = _clip_backward(chunk, by_a, by_delta, *by_kept, ctx.clip)
-            by_k, by_v, by_at = _surprise_backward(chunk, by_a, by_delta)
+            at = W_start if n == 1 else chunk.W
+            by_k, by_v, by_at = _surprise_backward(chunk, at, by_a, by_delta)
             found.append((by_k, by_v, *by_gates))
             if len(found) < n:  # the first chunk's may be other weights than W
-                by_W = [x + y for x, y in zip(by_W, by_at)]
+                by_W = [x.add_(y) for x, y in zip(by_W, by_at)]
             by_W_after, by_S_after = by_W, by_S  # of the chunk before
         by_sequences = [torch.cat(x) for x in zip(*reversed(found))]
         return None, None, None, None, *by_sequences, *by_W, *by_S, *by_at
@@ -146,7 +150,6 @@ class _Chunk(NamedTuple):
     a: list[Tensor]
     delta: list[Tensor]
     gates: list[Tensor]  # into_W, into_S, m, f, β
-    at: Weights  # where its surprise was measured
     slopes: list[Tensor]  # of the SiLU after each layer but the last
     bends: list[Tensor]  # and how that changes δ
     head: list[Tensor]  # with residual_norm: the last layer's output, k, v
@@ -160,19 +163,19 @@ def _write_backward(
     W, S, a, delta, (into_W, into_S, m, f, beta), *_ = chunk
     through_W = [torch.bmm(d, w) for d, w in zip(delta, by_W_after)]  # [rows, b, d_in]
     through_S = [torch.bmm(d, s) for d, s in zip(delta, by_S_after)]
-    by_a = [x.addcmul(into_W, w).addcmul(into_S, s) for x, w, s in zip(by_a, through_W, through_S)]
+    by_a = [x.addcmul(into_W, w).addcmul_(into_S, s) for x, w, s in zip(by_a, through_W, through_S)]
     by_delta = [
-        torch.baddbmm(torch.baddbmm(x, into_W * y, w.mT), into_S * y, s.mT)
+        torch.baddbmm(x, into_W * y, w.mT).baddbmm_(into_S * y, s.mT)
         for x, y, w, s in zip(by_delta, a, by_W_after, by_S_after)
     ]
     by_W = [x.addcmul(beta, w) for x, w in zip(by_W, by_W_after)]
-    by_S = [x.addcmul(f, w).addcmul(m, s) for x, w, s in zip(by_S, by_W_after, by_S_after)]
+    by_S = [x.addcmul(f, w).addcmul_(m, s) for x, w, s in zip(by_S, by_W_after, by_S_after)]
     by_gates = (
-        sum(dot(x, y) for x, y in zip(through_W, a)),  # [rows, b, 1]
-        sum(dot(x, y) for x, y in zip(through_S, a)),
-        sum(dot(x, y, (1, 2)) for x, y in zip(by_S_after, S)),  # [rows, 1, 1]
-        sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, S)),
-        sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, W)),
+        _sum(dot(x, y) for x, y in zip(through_W, a)),  # [rows, b, 1]
+        _sum(dot(x, y) for x, y in zip(through_S, a)),
+        _sum(dot(x, y, (1, 2)) for x, y in zip(by_S_after, S)),  # [rows, 1, 1]
+        _sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, S)),
+        _sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, W)),
     )
     return by_W, by_S, by_a, by_delta, by_gates
 
@@ -184,21 +187,21 @@ def _clip_backward(chunk: _Chunk, by_a, by_delta, by_kept: Tensor, clip: float):
     with the next layer's, so that the factor can wait for the last one.
     """
     a, delta, (kept, clipped) = chunk.a, chunk.delta, chunk.clipping
-    along = kept * by_kept + sum(dot(x, d) for x, d in zip(by_delta, delta))
+    along = kept * by_kept + _sum(dot(x, d) for x, d in zip(by_delta, delta))
     along = torch.where(clipped, along / clip / clip, 0)  # [rows, b, 1]
     by_a = [x - along * dot(d, d) * y for x, y, d in zip(by_a, a, delta)]
     return by_a, [x - along * dot(y, y) * d for x, y, d in zip(by_delta, a, delta)]
 
 
-def _surprise_backward(chunk: _Chunk, by_a, by_delta):
-    """Through `surprise_factors`, to keys, values and the weights where it was measured."""
-    a, delta, at, slopes = chunk.a, chunk.delta, chunk.at, chunk.slopes
+def _surprise_backward(chunk: _Chunk, at: Weights, by_a, by_delta):
+    """Through `surprise_factors`, to keys, values and the weights at which it was measured."""
+    a, delta, slopes = chunk.a, chunk.delta, chunk.slopes
     last = len(at) - 1
     by_at = []
     for l in range(last):  # δ_l = (δ_{l+1} W_{l+1}) ⊙ slope_l
         by_product = by_delta[l] * slopes[l]
         by_at.append(torch.bmm(delta[l + 1].mT, by_product))  # of layer l + 1
-        by_delta[l + 1] = torch.baddbmm(by_delta[l + 1], by_product, at[l + 1].mT)
+        by_delta[l + 1].baddbmm_(by_product, at[l + 1].mT)
 
     by_v = chunk.clipping[0] * by_delta[last] if chunk.clipping else by_delta[last]
     by_y, by_k = -by_v, None
@@ -207,12 +210,17 @@ def _surprise_backward(chunk: _Chunk, by_a, by_delta):
         by_y, by_k, by_v = pull(by_v)
 
     for l in range(last, 0, -1):  # y_l = a_l W_lᵀ, a_l = silu(y_{l−1})
-        by_at[l - 1] = torch.baddbmm(by_at[l - 1], by_y.mT, a[l])
-        by_a_l = torch.baddbmm(by_a[l], by_y, at[l])
-        by_y = (by_a_l * slopes[l - 1]).addcmul(by_delta[l - 1], chunk.bends[l - 1])
-    by_keys = torch.baddbmm(by_a[0], by_y, at[0])
+        by_at[l - 1].baddbmm_(by_y.mT, a[l])
+        by_y = by_a[l].baddbmm_(by_y, at[l]) * slopes[l - 1]
+        by_y.addcmul_(by_delta[l - 1], chunk.bends[l - 1])
+    by_keys = by_a[0].baddbmm_(by_y, at[0])
     by_keys = by_keys if by_k is None else by_keys + by_k
     return by_keys, by_v, [torch.bmm(by_y.mT, a[0]), *by_at]
+
+
+def _sum(tensors) -> Tensor:
+    """Without the 0 with which `sum` begins."""
+    return reduce(torch.add, tensors)
 
 
 def _each(n: int, tensors) -> list[list[Tensor]]:

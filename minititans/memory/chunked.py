@@ -28,7 +28,7 @@ from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.chunk_reading import read_layer
+from minititans.memory.chunk_reading import dot, read_layer
 from minititans.memory.chunk_writing import Written, write_chunks
 from minititans.memory.chunks import Step, over_chunks
 from minititans.memory.gates import Gates, segment_products
@@ -118,7 +118,7 @@ def prepare(
     H = E * theta[:, None]
     G = torch.bmm(D, H)
     m = E[..., :1] * eta[:, :1, None]  # [n·rows, b, 1]
-    f = torch.bmm(D, m)
+    f = dot(D, m.mT)  # D m
     beta = D[..., :1] * (1 - alpha)[:, :1, None]
     return Chunks(n, q, k, v, H, G, m, f, beta)
 

@@ -20,7 +20,8 @@ def in_full_precision(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def without_autocast(*arguments):
-        with full_precision(next(x.device for x in arguments if isinstance(x, Tensor))):
+        devices = [x.device for x in arguments if isinstance(x, Tensor)]
+        with full_precision(devices[0]) if devices else nullcontext():
             return function(*arguments)
 
     return without_autocast
