@@ -108,7 +108,6 @@ def test_the_recorder_finds_the_matmuls_of_the_formulas():
     reading = 3 + 4  # W₀, S₀ and Δ; the second layer needs its own X Aᵀ
     writing = 2 * 2  # W and S of each layer
     expected = (prepared + surprise + reading + writing) * rows * chunks * 2 * DIM**3
-    expected += rows * chunks * 2 * CHUNK**2  # f = D m, a matrix and a vector
     assert sum(matmul.flops for matmul in recorder.matmuls) == expected
 
 

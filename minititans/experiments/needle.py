@@ -116,7 +116,7 @@ def run_one(config: NeedleConfig, variant: str, seed: int, progress: bool = True
         share = accuracy(model, task, length, samples, seed)
         readings.append(Reading(length, samples, share))
     parameters = count_parameters(model.config)
-    return Result(variant, seed, parameters, round(seconds, 1), losses, readings)
+    return Result(variant, seed, parameters, round(seconds, 3), losses, readings)
 
 
 def train(

@@ -49,16 +49,25 @@ class _ReadLayer(Function):
     @in_full_precision
     def backward(ctx, by_y: Tensor) -> tuple[Tensor, ...]:
         X, W, S, a, delta, G, beta, f = ctx.saved_tensors
+        # In an order that needs few matrices at a time: they stay in the cache.
         overlap = torch.bmm(X, a.mT)  # again, rather than kept
-        through_W, through_S = torch.bmm(by_y, W), torch.bmm(by_y, S)  # [rows, b, d_in]
-        by_weighted = torch.bmm(by_y, delta.mT)  # [rows, b, b]
-        by_overlap = G * by_weighted
-        by_X = (beta * through_W).addcmul_(f, through_S).baddbmm_(by_overlap, a)
-        by_W, by_S = torch.bmm(by_y.mT, beta * X), torch.bmm(by_y.mT, f * X)
-        by_a = torch.bmm(by_overlap.mT, X)
         by_delta = torch.bmm((G * overlap).mT, by_y)
-        by_beta, by_f = dot(through_W, X), dot(through_S, X)
-        return by_X, by_W, by_S, by_a, by_delta, by_weighted * overlap, by_beta, by_f
+        by_weighted = torch.bmm(by_y, delta.mT)  # [rows, b, b]
+        by_G = by_weighted * overlap
+        by_overlap = G * by_weighted
+        del overlap, by_weighted
+        by_a, by_X = torch.bmm(by_overlap.mT, X), torch.bmm(by_overlap, a)
+        del by_overlap
+        by_X, by_W, by_beta = _scaled_backward(X, W, beta, by_y, by_X)
+        by_X, by_S, by_f = _scaled_backward(X, S, f, by_y, by_X)
+        return by_X, by_W, by_S, by_a, by_delta, by_G, by_beta, by_f
+
+
+def _scaled_backward(X: Tensor, W: Tensor, scale: Tensor, by_y: Tensor, by_X: Tensor):
+    """Through `(scale ⊙ X) Wᵀ`: by X, added to by_X, by W and by scale."""
+    through = torch.bmm(by_y, W)  # [rows, b, d_in]
+    by_W = torch.bmm(by_y.mT, scale * X)
+    return by_X.addcmul_(scale, through), by_W, dot(through, X)
 
 
 def given(by_outputs, outputs) -> list[Tensor]:

@@ -127,9 +127,13 @@ class _WriteChunks(Function):
 
         found = []
         for chunk, (*by_chunk, by_kept) in reversed(list(zip(chunks, by_chunks))):
-            by_W, by_S, by_a, by_delta, by_gates = _write_backward(
-                chunk, by_W_after, by_S_after, *by_chunk
+            layer_by_layer = zip(
+                *chunk[:4], [chunk.gates] * layers, by_W_after, by_S_after, *by_chunk
             )
+            by_W, by_S, by_a, by_delta, *by_gates = (
+                list(x) for x in zip(*(_write_backward(*layer) for layer in layer_by_layer))
+            )
+            by_gates = [_sum(by_gate) for by_gate in by_gates]
             if ctx.clip is not None:
                 by_a, by_delta = _clip_backward(chunk, by_a, by_delta, *by_kept, ctx.clip)
             at = W_start if n == 1 else chunk.W
@@ -157,27 +161,22 @@ class _Chunk(NamedTuple):
 
 
 def _write_backward(
-    chunk: _Chunk, by_W_after: Weights, by_S_after: Weights, by_W, by_S, by_a, by_delta
-):
-    """Through `write`: what it adds to the derivatives by its inputs, and those by the gates."""
-    W, S, a, delta, (into_W, into_S, m, f, beta), *_ = chunk
-    through_W = [torch.bmm(d, w) for d, w in zip(delta, by_W_after)]  # [rows, b, d_in]
-    through_S = [torch.bmm(d, s) for d, s in zip(delta, by_S_after)]
-    by_a = [x.addcmul(into_W, w).addcmul_(into_S, s) for x, w, s in zip(by_a, through_W, through_S)]
-    by_delta = [
-        torch.baddbmm(x, into_W * y, w.mT).baddbmm_(into_S * y, s.mT)
-        for x, y, w, s in zip(by_delta, a, by_W_after, by_S_after)
-    ]
-    by_W = [x.addcmul(beta, w) for x, w in zip(by_W, by_W_after)]
-    by_S = [x.addcmul(f, w).addcmul_(m, s) for x, w, s in zip(by_S, by_W_after, by_S_after)]
-    by_gates = (
-        _sum(dot(x, y) for x, y in zip(through_W, a)),  # [rows, b, 1]
-        _sum(dot(x, y) for x, y in zip(through_S, a)),
-        _sum(dot(x, y, (1, 2)) for x, y in zip(by_S_after, S)),  # [rows, 1, 1]
-        _sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, S)),
-        _sum(dot(x, y, (1, 2)) for x, y in zip(by_W_after, W)),
-    )
-    return by_W, by_S, by_a, by_delta, by_gates
+    W: Tensor, S: Tensor, a: Tensor, delta: Tensor, gates: list[Tensor],
+    by_W_after: Tensor, by_S_after: Tensor,
+    by_W: Tensor, by_S: Tensor, by_a: Tensor, by_delta: Tensor,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Through `write` of a layer: added to what is known of its inputs, and by the gates."""
+    into_W, into_S, m, f, beta = gates
+    through_W, through_S = torch.bmm(delta, by_W_after), torch.bmm(delta, by_S_after)
+    by_a = by_a.addcmul(into_W, through_W).addcmul_(into_S, through_S)  # [rows, b, d_in]
+    by_delta = torch.baddbmm(by_delta, into_W * a, by_W_after.mT)
+    by_delta.baddbmm_(into_S * a, by_S_after.mT)
+    by_W = by_W.addcmul(beta, by_W_after)
+    by_S = by_S.addcmul(f, by_W_after).addcmul_(m, by_S_after)
+    by_into = dot(through_W, a), dot(through_S, a)  # [rows, b, 1]
+    by_m = dot(by_S_after, S, (1, 2))  # [rows, 1, 1]
+    by_f, by_beta = dot(by_W_after, S, (1, 2)), dot(by_W_after, W, (1, 2))
+    return by_W, by_S, by_a, by_delta, *by_into, by_m, by_f, by_beta
 
 
 def _clip_backward(chunk: _Chunk, by_a, by_delta, by_kept: Tensor, clip: float):
