@@ -1,4 +1,5 @@
-"""Reading and writing chunks: against their formulas token by token, and finite differences."""
+"""Gates, reading and writing of chunks: against their formulas token by token, and finite
+differences."""
 
 from itertools import pairwise
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
+from minititans.memory.chunk_gates import Products, chunk_products
 from minititans.memory.chunk_reading import read_layer
 from minititans.memory.chunk_writing import write_chunks
 from minititans.memory.network import surprise_factors, surprise_norm
@@ -16,6 +18,38 @@ ROWS, B, D_IN, D_OUT, CHUNKS = 2, 3, 4, 5, 3
 
 def numbers(*shape, rows=ROWS):
     return torch.randn(rows, *shape, dtype=torch.float64).requires_grad_()
+
+
+@pytest.fixture
+def gates():
+    """theta, eta and alpha of four tokens; some are at their limits."""
+    torch.manual_seed(0)
+    theta, eta, alpha = torch.rand(3, ROWS, 4, dtype=torch.float64)
+    theta[0, 1], eta[0, 2], eta[1, 0], alpha[1, 2], alpha[1, 3] = 0, 0, 1, 1, 0
+    return [gate.requires_grad_() for gate in (theta, eta, alpha)]
+
+
+def test_the_products_of_gates_are_recurrences_over_the_tokens(gates):
+    products = chunk_products(*gates)
+    for row, (theta, eta, alpha) in enumerate(zip(*gates)):
+        H, G = torch.zeros(2, 4, dtype=theta.dtype)
+        m, f, beta = 1.0, 0.0, 1.0
+        for t in range(4):
+            H = eta[t] * H + theta[t] * torch.eye(4, dtype=theta.dtype)[t]
+            G = (1 - alpha[t]) * G + H
+            m = eta[t] * m
+            f, beta = (1 - alpha[t]) * f + m, (1 - alpha[t]) * beta
+            for found, expected in zip(products, (H, G, m, f, beta)):
+                assert torch.allclose(found[row, t].squeeze(), expected, atol=1e-15)
+        assert torch.equal(products.into_S[row], products.H[row, -1])
+        assert torch.equal(products.into_W[row], products.G[row, -1])
+
+
+def test_the_derivatives_of_the_products_are_those_of_finite_differences(gates):
+    assert gradcheck(chunk_products, gates)
+    assert gradgradcheck(chunk_products, gates)
+    for name in Products._fields:  # and of each alone
+        assert gradcheck(lambda *gates, name=name: getattr(chunk_products(*gates), name), gates)
 
 
 @pytest.fixture
@@ -56,6 +90,7 @@ def writing(depth, chunks=CHUNKS, d_out=D_OUT):
 
     def write(*tensors, **options):
         cut = SimpleNamespace(n=chunks, **dict(zip(names, tensors)))
+        cut.into_W, cut.into_S = cut.G[:, -1], cut.H[:, -1]
         W, S = tensors[7 : 7 + depth], tensors[7 + depth : 7 + 2 * depth]
         start = W if len(tensors) == 7 + 2 * depth else tensors[7 + 2 * depth :]
         written = write_chunks(cut, list(W), list(S), list(start), **options)

@@ -7,6 +7,7 @@ from torch import nn
 
 from minititans import Gates, MemoryState, NeuralMemory
 from minititans.memory import chunked, scan, sequential
+from minititans.memory.checks import check_finite
 
 RULES = [sequential, chunked, scan]
 every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -176,3 +177,14 @@ def test_a_module_with_too_few_parameters_in_its_state_is_refused():
     state = MemoryState.start([torch.ones(1, 5, 5, dtype=torch.float64)], 1)
     with pytest.raises(ValueError, match="state: has 1 tensors, but network has 2 parameters"):
         sequential(*case.part(0, 3), state, 1, network=module)
+
+
+def test_numbers_whose_sum_overflows_are_finite_all_the_same():
+    huge = torch.full((8,), 3e38)
+    check_finite("x", huge)
+    for mixed in (
+        torch.tensor([torch.inf, -torch.inf]),
+        torch.cat([huge, torch.tensor([-torch.inf])]),
+    ):
+        with pytest.raises(ValueError, match="x: contains NaN or infinite"):
+            check_finite("x", mixed)

@@ -43,9 +43,8 @@ def write_chunks(
 
     W_start is where the first chunk's surprise is measured: W, unless it was begun before.
     """
-    # What is left at the end of a chunk of each surprise (the last rows of G and H) and of what
-    # the chunk began with (the last of m, f and β).
-    into_W, into_S = chunks.G[:, -1, :, None], chunks.H[:, -1, :, None]  # [n·rows, b, 1]
+    # What is left at the end of a chunk of each surprise, and of what the chunk began with.
+    into_W, into_S = chunks.into_W[..., None], chunks.into_S[..., None]  # [n·rows, b, 1]
     last = (chunks.m[:, -1:], chunks.f[:, -1:], chunks.beta[:, -1:])  # [n·rows, 1, 1]
     sequences = (chunks.k, chunks.v, into_W, into_S, *last)
     options = (chunks.n, len(W), residual_norm, clip)
@@ -115,7 +114,7 @@ class _WriteChunks(Function):
         at = W_start if n == 1 else W  # where surprise was measured
         slopes, bends = [], []
         for l in range(layers - 1):
-            slope, bend = silu_derivatives(torch.bmm(a[l], at[l].mT))
+            slope, bend = silu_derivatives(torch.bmm(a[l], at[l].mT), a[l + 1])
             slopes.append(slope)
             bends.append(bend * torch.bmm(delta[l + 1], at[l + 1]))
         head = (torch.bmm(a[-1], at[-1].mT), k, v) if ctx.residual_norm else ()

@@ -28,10 +28,11 @@ from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.chunk_reading import dot, read_layer
+from minititans.memory.chunk_gates import chunk_products
+from minititans.memory.chunk_reading import read_layer
 from minititans.memory.chunk_writing import Written, write_chunks
 from minititans.memory.chunks import Step, over_chunks
-from minititans.memory.gates import Gates, segment_products
+from minititans.memory.gates import Gates
 from minititans.memory.network import add_norm, surprise_factors
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace, chunk_norms
@@ -100,11 +101,13 @@ class Chunks:
     q: Tensor  # [n·rows, b, dim]
     k: Tensor
     v: Tensor
-    H: Tensor  # [n·rows, b, b]
+    H: Tensor  # [n·rows, b, b]  from here on: the fields of `Products`
     G: Tensor
     m: Tensor  # [n·rows, b, 1]
     f: Tensor
     beta: Tensor
+    into_S: Tensor  # [n·rows, b]
+    into_W: Tensor
 
 
 def prepare(
@@ -114,13 +117,7 @@ def prepare(
     n = q.shape[1] // size
     q, k, v = (rearrange(x, "r (n b) d -> (n r) b d", b=size) for x in (q, k, v))
     theta, eta, alpha = (rearrange(x, "r (n b) -> (n r) b", b=size) for x in (theta, eta, alpha))
-    E, D = segment_products(torch.stack([eta, 1 - alpha]))  # [n·rows, b, b]
-    H = E * theta[:, None]
-    G = torch.bmm(D, H)
-    m = E[..., :1] * eta[:, :1, None]  # [n·rows, b, 1]
-    f = dot(D, m.mT)  # D m
-    beta = D[..., :1] * (1 - alpha)[:, :1, None]
-    return Chunks(n, q, k, v, H, G, m, f, beta)
+    return Chunks(n, q, k, v, *chunk_products(theta, eta, alpha))
 
 
 def read(chunks: Chunks, written: Written) -> Tensor:

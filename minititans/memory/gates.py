@@ -67,10 +67,13 @@ class _SegmentProducts(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(output)
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
+    def backward(ctx, grad: Tensor | None) -> Tensor | None:
+        if grad is None:
+            return None
         # P[t, i] = P[t, j] · gate_j · P[j−1, i] for every j between, so the derivative by gate_j
         # needs no division:  Σ_{t,i} grad[t, i] P[t, j] P[j−1, i].
         (P,) = ctx.saved_tensors

@@ -132,11 +132,11 @@ def norm_error(y: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]
     return error, _normalise_backward(error, normed, inverse_std)
 
 
-def silu_derivatives(z: Tensor) -> tuple[Tensor, Tensor]:
-    """SiLU's first and second derivative."""
+def silu_derivatives(z: Tensor, silu: Tensor) -> tuple[Tensor, Tensor]:
+    """SiLU's first derivative, `σ + silu (1 − σ)`, and its second, from z and `silu(z)`."""
     sigma = torch.sigmoid(z)
-    rest = 1 - sigma
-    return sigma * (1 + z * rest), sigma * rest * (2 + z * (rest - sigma))
+    slope = torch.lerp(sigma, sigma.new_ones(()), silu)
+    return slope, (1 - sigma) * (slope + sigma).addcmul_(silu, sigma, value=-1)
 
 
 def _silu_and_slope(z: Tensor) -> tuple[Tensor, Tensor]:
