@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from minititans.memory.chunk_reading import call, dot, given
+from minititans.memory.derivatives import call, dot, given
 from minititans.memory.gates import segment_products
 from minititans.memory.precision import in_full_precision
 

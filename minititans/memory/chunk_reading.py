@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from minititans.memory.derivatives import call, dot
 from minititans.memory.precision import in_full_precision
 
 
@@ -24,11 +25,6 @@ def read_layer(
     Returns `[rows, b, d_out]`.
     """
     return call(_ReadLayer, X, W, S, a, delta, G, beta, f)
-
-
-def call(function: type[Function], *inputs):
-    """`function.apply`, or only its forward pass where nothing is to be differentiated."""
-    return function.apply(*inputs) if torch.is_grad_enabled() else function.forward(*inputs)
 
 
 class _ReadLayer(Function):
@@ -68,19 +64,3 @@ def _scaled_backward(X: Tensor, W: Tensor, scale: Tensor, by_y: Tensor, by_X: Te
     through = torch.bmm(by_y, W)  # [rows, b, d_in]
     by_W = torch.bmm(by_y.mT, scale * X)
     return by_X.addcmul_(scale, through), by_W, dot(through, X)
-
-
-def given(by_outputs, outputs) -> list[Tensor]:
-    """The derivatives, and zeros by outputs on which nothing depends.
-
-    Zeros like the others: under vmap they too have its axis, and may be added to in place.
-    """
-    one = next(x for x in (*by_outputs, *outputs) if x is not None)
-    return [
-        one.new_zeros(y.shape) if by_y is None else by_y for by_y, y in zip(by_outputs, outputs)
-    ]
-
-
-def dot(x: Tensor, y: Tensor, axes: int | tuple[int, int] = -1) -> Tensor:
-    """Inner products along the axes, which stay with length 1. Faster than bmm with a vector."""
-    return (x * y).sum(axes, keepdim=True)

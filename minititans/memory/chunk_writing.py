@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from minititans.memory.chunk_reading import call, dot, given
 from minititans.memory.chunks import Weights
+from minititans.memory.derivatives import call, dot, given
 from minititans.memory.network import norm_error, silu_derivatives, surprise_factors
 from minititans.memory.precision import in_full_precision
 

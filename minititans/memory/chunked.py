@@ -39,7 +39,7 @@ from minititans.memory.trace import Trace, chunk_norms
 
 # So many numbers in each tensor of the chunks that are prepared, written and read together:
 # enough to fill the matmuls, few enough to stay in the cache.
-AT_ONCE = 2**18
+AT_ONCE = 2**19
 
 
 def chunked(

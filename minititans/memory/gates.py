@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from minititans.memory.derivatives import call
+
 
 @dataclass(frozen=True)
 class Gates:
@@ -50,7 +52,7 @@ def segment_products(gate: Tensor) -> Tensor:
             [0., 1., 0.],
             [0., 3., 1.]])
     """
-    return _SegmentProducts.apply(gate)
+    return call(_SegmentProducts, gate)
 
 
 class _SegmentProducts(torch.autograd.Function):
