@@ -269,6 +269,16 @@ def test_a_result_says_all_that_it_depends_on(tmp_path):
     assert all(r["error"] > 0 for r in stored["readings"])
 
 
+def test_every_model_looks_different():
+    config = replace(TINY, read_at=((256, 100),))
+    results = [
+        Result(name, 0, 9000, 1.0, [], [Reading(256, 100, 0.5)]) for name in experiment.EVERYONE
+    ]
+    (axes,) = needle_figure(results, config).axes
+    looks = {(line[0].get_color(), line[0].get_marker()) for line in axes.containers}
+    assert len(looks) == len(experiment.EVERYONE)
+
+
 def test_the_figure_shows_every_number_and_the_chance_level():
     shares = {"mac": (1.0, 0.75), "swa": (0.5, 0.25), "deltanet": (0.9, 0.8)}
     config = replace(TINY, read_at=((256, 100), (1024, 100)))

@@ -21,6 +21,7 @@ LOOKS = {
 OTHERS = [
     ("#E69F00", "P", ":"), ("#999933", "*", ":"), ("#882255", "p", ":"), ("#44AA99", "h", ":"),
     ("#332288", "<", "-."), ("#117733", ">", "-."), ("#661100", "d", "-."), ("#888888", "8", "-."),
+    ("#AA4499", "H", ":"), ("#6699CC", "x", ":"), ("#994F00", "+", "-."), ("#5D3A9B", "1", "-."),
 ]  # fmt: skip
 NAMES = {"swa": "sliding window", "transformer": "Transformer"}
 TITLES = {
@@ -41,7 +42,7 @@ def needle_figure(results: list[Result], config: NeedleConfig) -> Figure:
         colour, marker, line = LOOKS.get(variant) or next(spare)
         lengths, shares, errors = zip(*summary(groups[variant]))
         # Lines that lie on each other at 100 % are moved apart by a hair.
-        lengths = [length * 1.03 ** (place - len(order) / 2) for length in lengths]
+        lengths = [length * 1.2 ** (place / len(order) - 0.5) for length in lengths]
         axes.errorbar(
             lengths, [100 * share for share in shares], [100 * error for error in errors],
             color=colour, marker=marker, linestyle=line, markersize=10, linewidth=2.5, capsize=4,
