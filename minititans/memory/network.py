@@ -133,17 +133,22 @@ def norm_error(y: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]
 
 
 def silu_derivatives(z: Tensor, silu: Tensor) -> tuple[Tensor, Tensor]:
-    """SiLU's first derivative, `σ + silu (1 − σ)`, and its second, from z and `silu(z)`."""
+    """SiLU's first and second derivative, from z and `silu(z)`."""
     sigma = torch.sigmoid(z)
-    slope = torch.lerp(sigma, sigma.new_ones(()), silu)
+    slope = _slope(sigma, silu)
     return slope, (1 - sigma) * (slope + sigma).addcmul_(silu, sigma, value=-1)
 
 
 def _silu_and_slope(z: Tensor) -> tuple[Tensor, Tensor]:
-    """`silu(z) = z σ(z)` and its derivative `σ(z) + silu(z) (1 − σ(z))`."""
+    """`silu(z) = z σ(z)` and its derivative."""
     sigma = torch.sigmoid(z)
     silu = z * sigma
-    return silu, torch.lerp(sigma, sigma.new_ones(()), silu)
+    return silu, _slope(sigma, silu)
+
+
+def _slope(sigma: Tensor, silu: Tensor) -> Tensor:
+    """SiLU's derivative, `σ + silu (1 − σ)`."""
+    return torch.lerp(sigma, sigma.new_ones(()), silu)
 
 
 def _normalise(y: Tensor) -> tuple[Tensor, Tensor]:

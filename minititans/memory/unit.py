@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from minititans.memory.derivatives import call
+
 # Vectors shorter than this are divided by it: near zero, the derivative of a norm of 1 would be
 # without bound, and gradients could overflow.
 EPS = 1e-6
@@ -19,7 +21,7 @@ def unit(x: Tensor) -> Tensor:
     >>> unit(torch.tensor([3.0, 4.0]))
     tensor([0.6000, 0.8000])
     """
-    return _Unit.apply(x)[0]
+    return call(_Unit, x)[0]
 
 
 class _Unit(Function):
