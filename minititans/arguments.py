@@ -23,26 +23,25 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 def check_memory(
     depth: int, expansion: int, chunk_size: int, momentum: bool, forgetting: bool, conv: int,
-    gates: str, theta_max: float, clip: float | None, residual_norm: bool,
+    gates: str, exact: bool, residual: bool,
+    theta_start: float, eta_start: float, alpha_start: float,
 ) -> None:  # fmt: skip
     """The settings of a memory, wherever they are given."""
     for name, number in {"depth": depth, "expansion": expansion, "chunk_size": chunk_size}.items():
         check_positive(name, number)
     if depth > 4:
         raise ValueError(f"depth: got {depth}, expected 1 to 4")
-    switches = {"momentum": momentum, "forgetting": forgetting, "residual_norm": residual_norm}
-    for name, value in switches.items():
+    switches = {"momentum": momentum, "forgetting": forgetting}
+    for name, value in {**switches, "exact": exact, "residual": residual}.items():
         check_switch(name, value)
     check_count("conv", conv)
     check_choice("gates", gates, ("token", "chunk"))
-    if not _is_positive(theta_max):
-        raise ValueError(f"theta_max: got {theta_max!r}, expected a positive number")
-    check_clip(clip)
-
-
-def check_clip(clip: float | None) -> None:
-    if clip is not None and not _is_positive(clip):
-        raise ValueError(f"clip: got {clip!r}, expected a positive number, or None for no clipping")
+    starts = {"theta": (theta_start, 1), "eta": (eta_start, 0.7), "alpha": (alpha_start, 1)}
+    for name, (number, below) in starts.items():
+        if not _is_positive(number) or number >= below:
+            raise ValueError(
+                f"{name}_start: got {number!r}, expected a number between 0 and {below}"
+            )
 
 
 def _is_positive(number: float) -> bool:

@@ -9,7 +9,7 @@ ATTENTIONS = ("transformer", "swa")  # full causal attention, and in a sliding w
 
 # What a memory is made of; the rest is the model's.
 MEMORY = ("depth", "expansion", "chunk_size", "momentum", "forgetting", "conv")
-MEMORY += ("gates", "theta_max", "clip", "residual_norm")
+MEMORY += ("gates", "exact", "residual", "theta_start", "eta_start", "alpha_start")
 
 # The paper's sizes (section 5.1) with its vocabulary: width, layers, heads, parameters.
 PRESETS = {
@@ -32,8 +32,8 @@ class TitansConfig:
     window:     tokens that sliding-window attention sees (MAG, MAL, swa)
     segment:    tokens in a segment of MAC
     persistent: number of persistent tokens
-    depth, expansion, chunk_size, momentum, forgetting, conv, gates, theta_max, clip,
-    residual_norm, backend: the memory's, see `NeuralMemory`
+    depth, expansion, chunk_size, momentum, forgetting, conv, gates, exact, residual, theta_start,
+    eta_start, alpha_start, backend: the memory's, see `NeuralMemory`
     literal:    MAC as the paper writes it, which sees the future; to show that it does
     checkpoint: compute each block's activations again in the backward pass, to save memory
     """
@@ -55,9 +55,11 @@ class TitansConfig:
     forgetting: bool = True
     conv: int = 4
     gates: str = "token"
-    theta_max: float = 1.0
-    clip: float | None = 1.0
-    residual_norm: bool = False
+    exact: bool = True
+    residual: bool = True
+    theta_start: float = 0.12
+    eta_start: float = 0.35
+    alpha_start: float = 1e-5
     backend: str = "auto"
     literal: bool = False
     checkpoint: bool = False

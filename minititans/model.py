@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from minititans.attention import WindowAttention
-from minititans.config import ATTENTIONS, VARIANTS, TitansConfig
+from minititans.config import ATTENTIONS, MEMORY, VARIANTS, TitansConfig
 from minititans.memory import NeuralMemory
 from minititans.memory.files import write_whole
 from minititans.memory.state import State
@@ -205,10 +205,8 @@ def make_mixer(config: TitansConfig, layer: int) -> nn.Module:
     c = config
     if name in VARIANTS:
         memory = NeuralMemory(
-            c.dim, c.heads, c.depth, c.expansion, c.chunk_size, c.momentum, c.forgetting, c.conv,
-            c.backend, gates=c.gates, theta_max=c.theta_max, clip=c.clip,
-            residual_norm=c.residual_norm,
-        )  # fmt: skip
+            c.dim, c.heads, backend=c.backend, **{name: getattr(c, name) for name in MEMORY}
+        )
         makers: dict[str, Callable[[], nn.Module]] = {
             "mac": lambda: MAC(c.dim, c.heads, memory, c.segment, c.persistent, c.literal),
             "mag": lambda: MAG(c.dim, c.heads, memory, c.window, c.persistent),

@@ -85,9 +85,7 @@ def test_weights_that_do_not_fit_are_refused(rule):
     with pytest.raises(ValueError, match="layer 0 takes 7 numbers, but the keys have 5"):
         call(rule, state=MemoryState.start([torch.ones(2, 5, 7)], 2))
     with pytest.raises(ValueError, match="layer 1 takes 3 numbers, but layer 0 gives 10"):
-        call(rule, state=MemoryState.start([case.weights[0], torch.ones(2, 5, 3)], 2))
-    with pytest.raises(ValueError, match="clip: got -1, expected a positive number"):
-        case.run(rule, 4, clip=-1)
+        call(rule, state=MemoryState.start([case.weights[0], torch.ones(2, 5, 3).double()], 2))
 
 
 def test_start_refuses_what_is_not_a_list_of_layers():
@@ -109,10 +107,7 @@ def test_start_refuses_what_is_not_a_list_of_layers():
         ({"conv": -2}, "conv: got -2"),
         ({"conv": 2.5}, "conv: got 2.5, expected a whole number of at least 0"),
         ({"momentum": 2}, "momentum: got 2, expected True or False"),
-        ({"theta_max": 0.0}, "theta_max: got 0.0, expected a positive number"),
-        ({"theta_max": "1"}, "theta_max: got '1', expected a positive number"),
-        ({"clip": 0.0}, "clip: got 0.0, expected a positive number, or None"),
-        ({"backend": "fast"}, "backend: got 'fast', expected one of 'auto', 'sequential'"),
+        ({"backend": "quick"}, "backend: got 'quick', expected one of 'auto', 'sequential'"),
         ({"gates": "word"}, "gates: got 'word', expected one of 'token', 'chunk'"),
     ],
     ids=str,
@@ -149,7 +144,6 @@ def test_a_layer_refuses_bad_input(x, error, message):
         ({"chunk_size": 8}, "state: made with chunk_size 8, expected 64"),
         ({"conv": 3}, "state: made by a memory with conv=3, expected conv=4"),
         ({"conv": 0}, "state: made by a memory with conv=0, expected conv=4"),
-        ({"gates": "chunk"}, "state: made with gates='chunk', expected gates='token'"),
     ],
     ids=str,
 )
@@ -176,7 +170,7 @@ def test_a_module_with_too_few_parameters_in_its_state_is_refused():
     module = nn.Linear(5, 5).double()
     state = MemoryState.start([torch.ones(1, 5, 5, dtype=torch.float64)], 1)
     with pytest.raises(ValueError, match="state: has 1 tensors, but network has 2 parameters"):
-        sequential(*case.part(0, 3), state, 1, network=module)
+        sequential(*case.part(0, 3), state, 1, network=module, exact=False)
 
 
 def test_numbers_whose_sum_overflows_are_finite_all_the_same():

@@ -1,69 +1,91 @@
-"""The memory network and its surprise, against autograd."""
+"""The memory network and its surprise, against autograd; vectors of length 1."""
 
 from itertools import pairwise
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, vmap
 
-from minititans.memory.network import loss, read, surprise_energy, surprise_factors
+from minititans.memory.network import bounded, errors_below, loss, path, read, unit
 
 
-def make(depth, rows=3, time=7, dim=4, width=6, dtype=torch.float64, seed=0):
-    torch.manual_seed(seed)
-    widths = [dim] + [width] * (depth - 1) + [dim]
-    weights = [torch.randn(rows, o, i, dtype=dtype) for i, o in pairwise(widths)]
-    keys, values = torch.randn(2, rows, time, dim, dtype=dtype)
+def make(depth, rows=3, time=7, dim=4, expansion=2):
+    torch.manual_seed(0)
+    widths = [dim] + [expansion * dim] * (depth - 1) + [dim]
+    weights = [torch.randn(rows, o, i, dtype=torch.float64) for i, o in pairwise(widths)]
+    keys, values = torch.randn(2, rows, time, dim, dtype=torch.float64)
     return weights, keys, values
 
 
-def by_autograd(weights, keys, values, residual_norm=False):
-    """Every token's gradient, one `[rows, time, d_out, d_in]` a layer."""
-    one = lambda w, k, v: grad(loss)(w, k, v, residual_norm)  # noqa: E731
-    return vmap(vmap(one, in_dims=(None, 0, 0)))(weights, keys, values)
-
-
-@pytest.mark.parametrize("residual_norm", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("expansion", [1, 3])
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_the_factors_multiply_to_minus_autograds_gradient(depth, residual_norm):
-    weights, keys, values = make(depth)
-    a, delta, error, _ = surprise_factors(weights, keys, values, residual_norm)
-    expected = by_autograd(weights, keys, values, residual_norm)
+def test_the_factors_multiply_to_minus_autograds_gradient(depth, expansion, residual):
+    weights, keys, values = make(depth, expansion=expansion)
+    way = path(weights, keys, residual)
+    error = values - way.inputs[-1] @ weights[-1].mT
+    errors = [*errors_below(weights, way, error @ weights[-1]), error]
+    one = lambda w, k, v: grad(loss)(w, k, v, residual)  # noqa: E731
+    expected = vmap(vmap(one, in_dims=(None, 0, 0)))(weights, keys, values)
     for layer in range(depth):
-        product = torch.einsum("rto,rti->rtoi", delta[layer], a[layer])
+        product = torch.einsum("rto,rti->rtoi", errors[layer], way.inputs[layer])
         torch.testing.assert_close(-product, expected[layer], rtol=1e-10, atol=1e-10)
-    answer = read([w[:, None] for w in weights], keys[:, :, None], residual_norm)[:, :, 0]
+    answer = read([w[:, None] for w in weights], keys[:, :, None], residual)[:, :, 0]
     torch.testing.assert_close(error, values - answer)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_clipping_shortens_a_long_gradient_and_leaves_a_short_one(depth):
-    weights, keys, values = make(depth)
-    gradients = by_autograd(weights, keys, values)
-    norms = sum(g.square().sum((-2, -1)) for g in gradients).sqrt()
-    clip = norms.median().item()
-    a, delta, _, clipping = surprise_factors(weights, keys, values, clip=clip)
-    torch.testing.assert_close(clipping.norm.squeeze(-1), norms)
-    torch.testing.assert_close(surprise_energy(a, delta).sqrt(), norms.clamp(max=clip))
-    shrink = (clip / norms).clamp(max=1)
-    for layer in range(depth):
-        product = torch.einsum("rto,rti->rtoi", delta[layer], a[layer])
-        torch.testing.assert_close(-product, shrink[..., None, None] * gradients[layer])
+def test_what_enters_a_layer_has_length_1_whatever_the_weights():
+    weights, keys, _ = make(4)
+    for scale in (0.0, 1.0, 1e6):
+        way = path([scale * w for w in weights], unit(keys))
+        for a in way.inputs:
+            torch.testing.assert_close(a.norm(dim=-1), torch.ones(3, 7, dtype=a.dtype))
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-@pytest.mark.parametrize("size", [0.0, 1.0, 1e10, 1e30])
-def test_a_clipped_surprise_and_its_derivative_are_finite_for_any_value_and_for_a_zero_key(
-    depth, size
-):
-    weights, keys, values = make(depth, dtype=torch.float32)
-    keys = keys.clone()
-    keys[:, 0] = 0
-    leaves = [*weights, keys, values * size]
-    for leaf in leaves:
-        leaf.requires_grad_()
-    a, delta, _, _ = surprise_factors(leaves[:-2], *leaves[-2:], clip=1.0)
-    assert surprise_energy(a, delta).max() <= 1.0001
-    total = sum(d.sin().sum() for d in delta) + sum(x.sum() for x in a)
-    for gradient in torch.autograd.grad(total, leaves):
-        assert gradient.isfinite().all()
+def test_a_layer_that_faded_leaves_a_shallower_memory():
+    """A memory of zeros below its last layer is a matrix; one of plain layers is dead."""
+    weights, keys, values = make(3, expansion=1)
+    faded = [torch.zeros_like(w) for w in weights[:-1]] + weights[-1:]
+    torch.testing.assert_close(read(faded, unit(keys)), unit(keys) @ weights[-1].mT)
+    empty = [torch.zeros_like(w[0]) for w in weights]
+    for residual in (True, False):
+        gradients = grad(loss)(empty, unit(keys)[0, 0], values[0, 0], residual)
+        assert gradients[-1].any() == residual
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 1e10, 1e30])
+def test_unit_and_its_derivative_are_torchs(size):
+    torch.manual_seed(0)
+    x = (size * torch.randn(2, 3, 5, dtype=torch.float64)).requires_grad_()
+    d_y = torch.randn(2, 3, 5, dtype=torch.float64)
+    expected, y = F.normalize(x, dim=-1), unit(x)
+    torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-5)
+    found, same = (torch.autograd.grad(z, x, d_y)[0] for z in (y, expected))
+    torch.testing.assert_close(size * found, size * same, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1e20, torch.float32), (5e4, torch.float16)])
+def test_squares_that_would_overflow_do_no_harm(size, dtype):
+    x = torch.tensor([3.0, -4.0, 0.0]).to(dtype) * (size / 4)
+    assert unit(x).dtype == dtype
+    torch.testing.assert_close(unit(x).float(), torch.tensor([0.6, -0.8, 0.0]), rtol=1e-3, atol=0)
+    expected = torch.tensor([60.0, -80.0, 0.0])
+    torch.testing.assert_close(bounded(x, 100.0).float(), expected, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-4, 0.1, 10.0])
+@pytest.mark.parametrize("function", [unit, lambda x: bounded(x, 5.0)])
+def test_their_derivatives_are_those_of_finite_differences(function, size):
+    torch.manual_seed(1)
+    x = (size * torch.randn(2, 3, 5, dtype=torch.float64)).requires_grad_()
+    small = {"eps": max(1e-4 * size, 1e-8), "atol": 1e-4 / max(size, 1e-4), "rtol": 1e-3}
+    assert gradcheck(function, x, **small)
+    if size >= 0.1:
+        assert gradgradcheck(function, x)
+
+
+def test_what_is_shorter_than_the_bound_stays_as_it_is():
+    x = torch.randn(4, 5)
+    torch.testing.assert_close(bounded(x, 1000.0), x, rtol=1e-6, atol=0)

@@ -36,7 +36,8 @@ def test_mac_is_its_equations(time):
     for S in x.split(5, 1):
         q = F.normalize(F.silu(S @ mac.memory.to_qkv.weight[:8].T).unflatten(-1, (2, 4)), dim=-1)
         h = torch.einsum("bhoi,bthi->btho", M.weights[0], q)
-        h = torch.einsum("bhoi,bthi->btho", M.weights[1], F.silu(h))
+        h = F.normalize(q + F.silu(h), dim=-1)
+        h = torch.einsum("bhoi,bthi->btho", M.weights[1], h)
         h = rms(h, mac.memory.out_norm).flatten(2) * F.silu(S @ mac.memory.out_gate.weight.T)
         h = h @ mac.memory.to_out.weight.T  # (21)
         y = S + mac.attention(mac.persistent.tokens, h, S)[0]  # (22), (23), residual

@@ -1,11 +1,13 @@
-"""The memory: the rule three ways, and the layer built on it.
+"""The memory: its rule in several forms, and the layer built on it.
 
-`sequential` reads like the paper, `scan` parallelises as the paper does, and `chunked` is fast.
-All three take the same arguments and give the same result. `triton` has the third once more, as
-kernels for NVIDIA GPUs; it is optional.
+Read `sequential` first: it is the paper, token by token. `chunked` gives the same result in
+matmuls, in plain tensor operations. `fast` is `chunked` with its derivatives written by hand, and
+`triton` has it as kernels for NVIDIA GPUs. `scan` parallelises as the paper does. All take the
+same arguments. `NeuralMemory` is the layer around them.
 """
 
 from minititans.memory.chunked import chunked
+from minititans.memory.fast import fast
 from minititans.memory.gates import Gates, segment_products
 from minititans.memory.neural_memory import NeuralMemory
 from minititans.memory.scan import scan
@@ -19,6 +21,7 @@ __all__ = [
     "NeuralMemory",
     "Trace",
     "chunked",
+    "fast",
     "scan",
     "segment_products",
     "sequential",

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from minititans.arguments import check_clip, check_positive
+from minititans.arguments import check_positive
 from minititans.memory.gates import Gates
 from minititans.memory.state import MemoryState
 
@@ -43,8 +43,12 @@ def check_finite(name: str, tensor: Tensor) -> None:
     if torch.compiler.is_compiling() or tensor.device.type == "meta":
         return  # a compiled graph has no values to look at
     tensor = tensor.detach()
+    try:
+        total = tensor.sum().item()
+    except RuntimeError:  # inside torch.func.vmap, which has no values to look at either
+        return
     # A finite sum has finite terms. One that is not may have overflowed: look at every number.
-    if not math.isfinite(tensor.sum().item()) and not tensor.isfinite().all():
+    if not math.isfinite(total) and not tensor.isfinite().all():
         raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
 
 
@@ -79,11 +83,10 @@ def check_state(state: MemoryState, batch: int, heads: int, chunk_size: int, lik
 
 
 def check_rule(
-    q: Tensor, k: Tensor, v: Tensor, gates: Gates, state: MemoryState, chunk_size: int, clip
+    q: Tensor, k: Tensor, v: Tensor, gates: Gates, state: MemoryState, chunk_size: int
 ) -> None:
     """Everything `sequential`, `chunked` and `scan` are called with."""
     check_positive("chunk_size", chunk_size)
-    check_clip(clip)
     sizes: dict[str, int] = {}
     check_tensor("q", q, "batch heads time dim_key", sizes)
     check_tensor("k", k, "batch heads time dim_key", sizes)
@@ -100,9 +103,12 @@ def check_rule(
         if tensor.device != q.device:
             raise ValueError(f"{name}: is on {tensor.device}, expected {q.device}, where q is")
     check_state(state, sizes["batch"], sizes["heads"], chunk_size, q)
+    for layer, tensors in enumerate(zip(state.weights, state.momentum, state.chunk_start)):
+        for name, tensor in zip(("weights", "momentum", "chunk_start"), tensors):
+            check_finite(f"state.{name}[{layer}]", tensor)
 
 
-def check_layers(weights: list[Tensor], dim_key: int, dim_value: int, residual_norm: bool) -> None:
+def check_layers(weights: list[Tensor], dim_key: int, dim_value: int, residual: bool) -> None:
     """The layers of an MLP memory fit onto each other, onto the keys and onto the values."""
     expected_in = dim_key
     for layer, W in enumerate(weights):
@@ -116,20 +122,22 @@ def check_layers(weights: list[Tensor], dim_key: int, dim_value: int, residual_n
             raise ValueError(
                 f"state: layer {layer} takes {W.shape[-1]} numbers, but {source} {expected_in}"
             )
+        is_last = layer + 1 == len(weights)
+        if residual and not is_last and W.shape[-2] % W.shape[-1]:
+            raise ValueError(
+                f"state: layer {layer} adds {W.shape[-2]} numbers to the {W.shape[-1]} it takes, "
+                "expected a multiple; residual=False has layers that do not add"
+            )
         expected_in = W.shape[-2]
     if expected_in != dim_value:
         raise ValueError(
             f"state: the last layer gives {expected_in} numbers, but the values have {dim_value}"
         )
-    if residual_norm and dim_key != dim_value:
-        raise ValueError(
-            f"residual_norm: adds the key to the answer, so keys ({dim_key}) and "
-            f"values ({dim_value}) must have one size"
-        )
 
 
-def check_module(weights: list[Tensor], network: nn.Module) -> None:
+def check_module(weights: list[Tensor], network: nn.Module, exact: bool) -> None:
     """The state holds this module's parameters."""
+    check_not_exact("network", exact)
     if not isinstance(network, nn.Module):
         raise TypeError(f"network: got {type(network).__name__}, expected a torch.nn.Module")
     parameters = dict(network.named_parameters())
@@ -143,3 +151,12 @@ def check_module(weights: list[Tensor], network: nn.Module) -> None:
             raise ValueError(
                 f"state: {name} has shape {list(w.shape[2:])}, expected {list(parameter.shape)}"
             )
+
+
+def check_not_exact(what: str, exact: bool) -> None:
+    """Refuse `exact=True` where a whole chunk is measured at the weights it began with."""
+    if exact:
+        raise ValueError(
+            f"exact: got True, but {what} measures a chunk at the weights it began with; "
+            "expected exact=False"
+        )

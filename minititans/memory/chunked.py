@@ -1,26 +1,28 @@
 """The rule as matmuls, for a memory of any depth: the same numbers as `sequential`, fast.
 
-Within a chunk every gradient is taken at the weights W₀ with which the chunk began (16), so
-minus token i's gradient in a layer is an outer product `δ_i a_iᵀ` that is known at once for all
-tokens (`surprise_factors`). Unrolling (13) and (14) over the chunk leaves products of gates:
+Unroll (13) and (14) over a chunk that begins with the weights W₀ and the momentum S₀. If minus
+token i's gradient in a layer is `e_i a_iᵀ`, an error times what entered the layer, then
 
-    H[t,i] = theta_i · eta_{i+1} ⋯ eta_t              how much of surprise i is in S_t
-    D[t,s] = (1 − alpha_{s+1}) ⋯ (1 − alpha_t)        how much of a write at s is left at t
-    G = D H,   m_t = eta_1 ⋯ eta_t,   f = D m,   β_t = (1 − alpha_1) ⋯ (1 − alpha_t)
+    S_t = m_t S₀ + Σ_i H[t,i] e_i a_iᵀ          W_t = β_t W₀ + f_t S₀ + Σ_i G[t,i] e_i a_iᵀ
 
-    S_t = m_t S₀ + Σ_i H[t,i] δ_i a_iᵀ
-    W_t = β_t W₀ + f_t S₀ + Σ_i G[t,i] δ_i a_iᵀ
+with the products of gates m, H, β, f and G of `chunk_products`. Reading a layer, every row x_t of
+X with its own W_t, is therefore
 
-and reading a layer, every row x_t of X with its own W_t, is
+    β ⊙ (X W₀ᵀ) + f ⊙ (X S₀ᵀ) + (G ⊙ (X Aᵀ)) E
 
-    X_next = (β ⊙ X) W₀ᵀ + (f ⊙ X) S₀ᵀ + (G ⊙ (X Aᵀ)) Δ
+Momentum and forgetting cost one `b × b` matrix: no weights per token, no gradients per token.
 
-Momentum and forgetting cost one `b × b` matrix. No weights per token, no gradients per token,
-no scan. Only surprise and writing go chunk by chunk (`write_chunks`); what needs no weights is
-computed for many chunks before that loop (`prepare`), and all of them are read after it (`read`).
+What a and e are: a layer below the last is measured at the weights with which the chunk began
+(16), so its inputs and errors are known for all tokens at once. The last layer is measured at its
+current weights, `e_t = v_t − W_{t−1} a_t`. As W_{t−1} holds the errors before t, this is a system
+of linear equations, lower triangular with ones on its diagonal: row t needs rows 1 … t − 1.
+
+    (I + G⁻ ⊙ (A Aᵀ)) E = V − β⁻ ⊙ (A W₀ᵀ) − f⁻ ⊙ (A S₀ᵀ)         ⁻: one row earlier
+
+Solving it is going through the tokens one by one, as in `sequential`, in a single call.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -28,18 +30,11 @@ from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.chunk_gates import chunk_products
-from minititans.memory.chunk_reading import read_layer
-from minititans.memory.chunk_writing import Written, write_chunks
-from minititans.memory.chunks import Step, over_chunks
-from minititans.memory.gates import Gates
-from minititans.memory.network import add_norm, surprise_factors
-from minititans.memory.state import MemoryState
+from minititans.memory.gates import Gates, Products, chunk_products
+from minititans.memory.network import errors_below, join, path
+from minititans.memory.precision import full_precision
+from minititans.memory.state import MemoryState, pieces
 from minititans.memory.trace import Trace, chunk_norms
-
-# So many numbers in each tensor of the chunks that are prepared, written and read together:
-# enough to fill the matmuls, few enough to stay in the cache.
-AT_ONCE = 2**19
 
 
 def chunked(
@@ -50,8 +45,8 @@ def chunked(
     state: MemoryState,
     chunk_size: int = 16,
     *,
-    residual_norm: bool = False,
-    clip: float | None = None,
+    exact: bool = True,
+    residual: bool = True,
     trace: bool = False,
 ) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
     """Read a sequence while learning it, a chunk of tokens at a time.
@@ -60,70 +55,95 @@ def chunked(
 
     >>> q = k = v = torch.nn.functional.normalize(torch.ones(1, 1, 3, 4), dim=-1)
     >>> gates = Gates.constant(theta=0.5, eta=0.0, alpha=0.0, shape=(1, 1, 3))
-    >>> y, state = chunked(q, k, v, gates, MemoryState.start([torch.zeros(1, 4, 4)], 1), 1)
+    >>> y, state = chunked(q, k, v, gates, MemoryState.start([torch.zeros(1, 4, 4)], 1))
     >>> y[0, 0, :, 0]  # the same pair three times: each time half of the error is gone
     tensor([0.2500, 0.3750, 0.4375])
     """
-    check_rule(q, k, v, gates, state, chunk_size, clip)
-    check_layers(state.weights, k.shape[-1], v.shape[-1], residual_norm)
+    check_rule(q, k, v, gates, state, chunk_size)
+    check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
 
-    def step(*piece):
-        *sequences, size, W, S, W_start = piece
-        chunks = prepare(*sequences, size)
-        written = write_chunks(chunks, W, S, W_start, residual_norm, clip)
-        y = read(chunks, written)
-        y = add_norm(chunks.q, y) if residual_norm else y
+    def measure(*chunk):
+        return surprise(*chunk, exact, residual)
 
-        def join(x):
-            return rearrange(x, "(n r) b ... -> r (n b) ...", n=chunks.n)
-
-        measured = None
-        if trace:
-            at = W_start if chunks.n == 1 else written.W
-            with torch.no_grad():
-                surprise = surprise_factors(at, chunks.k, chunks.v, residual_norm, clip)
-            measured = [join(x) for x in chunk_norms(chunks, written.W, written.S, surprise)]
-        return Step(join(y), written.W_after, written.S_after, measured)
-
-    width = max(chunk_size, *(max(w.shape[-2:]) for w in state.weights))
-    span = max(1, AT_ONCE // (q.shape[0] * q.shape[1] * width**2))
-    return over_chunks(step, q, k, v, gates, state, chunk_size, trace, span)
+    below = 1 / chunk_size if exact else 1.0
+    steps = [below] * (len(state.weights) - 1) + [1.0]  # shares of theta, by layer
+    return over_chunks(measure, q, k, v, gates, state, chunk_size, steps, residual, trace)
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
-    """n chunks of b tokens, with everything about them that the weights do not change.
+def over_chunks(measure, q, k, v, gates, state, chunk_size, steps, residual, trace):
+    """Chunk after chunk: measure surprise, read, write."""
+    W, S, W_start, position = state.weights, state.momentum, state.chunk_start, state.position
+    inputs = [x.to(W[0].dtype) for x in (q, k, v, *vars(gates).values())]
+    readings, measured = [], []
+    lengths, sizes = zip(*pieces(q.shape[2], position, chunk_size))
+    with full_precision(q.device):
+        # split and unbind, not slices: the backward of each slice would allocate the whole
+        for size, *piece in zip(sizes, *(x.split(lengths, 2) for x in inputs)):
+            chunks = [rearrange(x, "b h (n t) ... -> n b h t ...", t=size) for x in piece]
+            products = chunk_products(*chunks[3:])
+            for q_n, k_n, v_n, *gates_n in zip(*(x.unbind(0) for x in (*chunks[:3], *products))):
+                W_start = W if position == 0 else W_start
+                P = Products(*gates_n)
+                A, E, error = measure(k_n, v_n, P, W, S, W_start)
+                E = [e * step for e, step in zip(E, steps)]
+                readings.append(read(q_n, P, W, S, A, E, residual))
+                if trace:
+                    measured.append(chunk_norms(P, W, S, A, E, steps, error))
+                W, S = write(P, W, S, A, E)
+                position = (position + size) % chunk_size
 
-    Chunks and rows are one axis: the rows of the first chunk, those of the second, …
+    state = replace(
+        state,
+        weights=W,
+        momentum=S,
+        chunk_start=W if position == 0 else W_start,
+        position=position,
+        chunk_size=chunk_size,
+    )
+    y = torch.cat(readings, 2).to(q.dtype)
+    if not trace:
+        return y, state
+    return y, state, Trace.of([torch.cat(series, 2) for series in zip(*measured)], gates)
+
+
+Layers = list[Tensor]  # one tensor per layer
+
+
+def surprise(
+    k: Tensor, v: Tensor, P: Products, W: Layers, S: Layers, W_start: Layers,
+    exact: bool, residual: bool,
+) -> tuple[Layers, Layers, Tensor]:  # fmt: skip
+    """What enters each layer, `[..., b, d_in]`, and the error at its output, `[..., b, d_out]`.
+
+    Third comes `v − M(k)` itself, which is the last layer's error.
     """
-
-    n: int
-    q: Tensor  # [n·rows, b, dim]
-    k: Tensor
-    v: Tensor
-    H: Tensor  # [n·rows, b, b]  from here on: the fields of `Products`
-    G: Tensor
-    m: Tensor  # [n·rows, b, 1]
-    f: Tensor
-    beta: Tensor
-    into_S: Tensor  # [n·rows, b]
-    into_W: Tensor
-
-
-def prepare(
-    q: Tensor, k: Tensor, v: Tensor, theta: Tensor, eta: Tensor, alpha: Tensor, size: int
-) -> Chunks:
-    """Cut `[rows, time, ...]` into chunks and do all their work that needs no weights at once."""
-    n = q.shape[1] // size
-    q, k, v = (rearrange(x, "r (n b) d -> (n r) b d", b=size) for x in (q, k, v))
-    theta, eta, alpha = (rearrange(x, "r (n b) -> (n r) b", b=size) for x in (theta, eta, alpha))
-    return Chunks(n, q, k, v, *chunk_products(theta, eta, alpha))
+    way = path(W_start, k, residual)
+    A = way.inputs[-1]
+    if not exact:
+        E = v - A @ W_start[-1].mT
+        back = E @ W_start[-1]
+    else:
+        G, f = (F.pad(x, (0, 0, 1, 0))[..., :-1, :] for x in (P.G, P.f))  # one row earlier
+        beta = F.pad(P.beta, (0, 0, 1, 0), value=1.0)[..., :-1, :]
+        right = v - beta * (A @ W[-1].mT) - f * (A @ S[-1].mT)
+        left = G * (A @ A.mT)  # the ones on its diagonal are not looked at
+        E = torch.linalg.solve_triangular(left, right, upper=False, unitriangular=True)
+        back = beta * (E @ W[-1]) + f * (E @ S[-1]) + (G * (E @ E.mT)) @ A  # row t: W_{t−1}ᵀ e_t
+    return way.inputs, [*errors_below(W_start, way, back), E], E
 
 
-def read(chunks: Chunks, written: Written) -> Tensor:
-    """Every token's query answered by its own W_t, layer by layer: `[n·rows, b, d_out]`."""
-    X = chunks.q
-    for layer, factors in enumerate(zip(written.W, written.S, written.a, written.delta)):
-        X = F.silu(X, inplace=not torch.is_grad_enabled()) if layer > 0 else X
-        X = read_layer(X, *factors, chunks.G, chunks.beta, chunks.f)
-    return X
+def read(
+    x: Tensor, P: Products, W: Layers, S: Layers, A: Layers, E: Layers, residual: bool
+) -> Tensor:
+    """Every token's query answered by its own W_t, layer by layer: `[..., b, d_out]`."""
+    for layer, (w, s, a, e) in enumerate(zip(W, S, A, E)):
+        y = P.beta * (x @ w.mT) + P.f * (x @ s.mT) + (P.G * (x @ a.mT)) @ e
+        x = join(x, F.silu(y), residual) if layer + 1 < len(W) else y
+    return x
+
+
+def write(P: Products, W: Layers, S: Layers, A: Layers, E: Layers) -> tuple[Layers, Layers]:
+    """W and S after the chunk: the last rows of the formulas above."""
+    H, G, m, f, beta = (x[..., -1:, :] for x in P)
+    after = [beta * w + f * s + (G.mT * e).mT @ a for w, s, a, e in zip(W, S, A, E)]
+    return after, [m * s + (H.mT * e).mT @ a for s, a, e in zip(S, A, E)]

@@ -6,17 +6,15 @@ alpha_t   how much of the memory is forgotten                  equation (13)
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-
-from minititans.memory.derivatives import call
 
 
 @dataclass(frozen=True)
 class Gates:
-    """One number a token for each gate, each `[batch, heads, time]`.
+    """One number per token for each gate, each `[batch, heads, time]`.
 
     >>> gates = Gates.constant(theta=0.1, eta=0.9, alpha=0.01, shape=(2, 4, 16))
     >>> gates.eta.shape
@@ -38,6 +36,26 @@ class Gates:
         """Apply one function to all three."""
         return Gates(function(self.theta), function(self.eta), function(self.alpha))
 
+    def in_shares(self, eta_before: Tensor | None = None) -> "Gates":
+        """The gates with which (13) and (14) write each surprise once, in shares.
+
+            theta_t → (1 − eta_t) (1 − alpha_t) theta_t
+            eta_t   → eta_t (1 − eta_t) / (1 − eta_{t−1})
+
+        Unrolled, surprise i is then written in the shares `(1 − eta_t) eta_{i+1} ⋯ eta_t` of its
+        theta, at t = i, i + 1, …, which add up to 1 when eta is steady and stay below 2 whatever
+        it does. And what alpha forgets of a wrong answer need not be corrected as well. eta must
+        stay below 1. eta_before: `[batch, heads]`, eta of the token before these, None for 0.
+
+        >>> gates = Gates.constant(theta=1.0, eta=0.5, alpha=0.0, shape=(1, 1, 4)).in_shares()
+        >>> (gates.theta[0, 0, 0] * segment_products(gates.eta)[0, 0, :, 0]).tolist()
+        [0.5, 0.25, 0.125, 0.0625]
+        """
+        rest = 1 - self.eta
+        before = torch.ones_like(rest[..., 0]) if eta_before is None else 1 - eta_before
+        before = torch.cat([before[..., None], rest[..., :-1]], -1)
+        return Gates(rest * (1 - self.alpha) * self.theta, self.eta * rest / before, self.alpha)
+
 
 def segment_products(gate: Tensor) -> Tensor:
     """`P[t, i] = gate_{i+1} · … · gate_t` for `i <= t` (1 on the diagonal), and 0 above it.
@@ -52,32 +70,40 @@ def segment_products(gate: Tensor) -> Tensor:
             [0., 1., 0.],
             [0., 3., 1.]])
     """
-    return call(_SegmentProducts, gate)
+    time = gate.shape[-1]
+    later = torch.ones(time, time, dtype=gate.dtype, device=gate.device).tril(-1)  # t > i
+    factors = gate[..., :, None] * later + (1 - later)  # gate_t below the diagonal, else 1
+    return factors.cumprod(-2).tril()
 
 
-class _SegmentProducts(torch.autograd.Function):
-    """Cumulative products down each column of a matrix that holds gate_t below the diagonal."""
+class Products(NamedTuple):
+    """What gates make of a chunk that begins with the weights W₀ and the momentum S₀."""
 
-    generate_vmap_rule = True
+    H: Tensor  # [..., b, b]    how much of surprise i is in S_t
+    G: Tensor  #                and in W_t
+    m: Tensor  # [..., b, 1]    how much of S₀ is in S_t
+    f: Tensor  #                and in W_t
+    beta: Tensor  #             how much of W₀ is in W_t
 
-    @staticmethod
-    def forward(gate: Tensor) -> Tensor:
-        time = gate.shape[-1]
-        later = torch.ones(time, time, dtype=gate.dtype, device=gate.device).tril(-1)  # t > i
-        factors = torch.addcmul(1 - later, gate[..., :, None], later)  # gate_t there, else 1
-        return factors.cumprod_(-2).tril_()
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(output)
+def chunk_products(theta: Tensor, eta: Tensor, alpha: Tensor) -> Products:
+    """Unroll (13) and (14) over a chunk, from gates `[..., b]`.
 
-    @staticmethod
-    def backward(ctx, grad: Tensor | None) -> Tensor | None:
-        if grad is None:
-            return None
-        # P[t, i] = P[t, j] · gate_j · P[j−1, i] for every j between, so the derivative by gate_j
-        # needs no division:  Σ_{t,i} grad[t, i] P[t, j] P[j−1, i].
-        (P,) = ctx.saved_tensors
-        by_gate = ((P.mT @ grad)[..., 1:, :] * P[..., :-1, :]).sum(-1)
-        return F.pad(by_gate, (1, 0))  # the first gate is in none of the products
+        H[t,i] = theta_i · eta_{i+1} ⋯ eta_t          m_t = eta_1 ⋯ eta_t
+        D[t,s] = (1 − alpha_{s+1}) ⋯ (1 − alpha_t)     β_t = (1 − alpha_1) ⋯ (1 − alpha_t)
+        G = D H                                        f = D m
+
+    >>> theta, eta, alpha = torch.tensor([[0.1, 0.2], [0.5, 0.5], [0.0, 0.5]])
+    >>> H, G, *_ = chunk_products(theta, eta, alpha)
+    >>> H  # half of the first surprise is still in S when the second comes
+    tensor([[0.1000, 0.0000],
+            [0.0500, 0.2000]])
+    >>> G  # W has forgotten half of the first, and S has brought half of it again
+    tensor([[0.1000, 0.0000],
+            [0.1000, 0.2000]])
+    """
+    keep = 1 - alpha
+    E, D = segment_products(eta), segment_products(keep)
+    H = E * theta[..., None, :]
+    m = E[..., :1] * eta[..., :1, None]
+    return Products(H, D @ H, m, D @ m, D[..., :1] * keep[..., :1, None])

@@ -14,19 +14,24 @@ from torch import Tensor, nn
 
 from minititans.arguments import check_choice, check_memory, check_positive
 from minititans.memory import network
-from minititans.memory.checks import check_backend, check_state, check_tensor
+from minititans.memory.checks import check_backend, check_not_exact, check_state, check_tensor
 from minititans.memory.chunked import chunked
 from minititans.memory.convolution import CausalConv
+from minititans.memory.fast import fast
 from minititans.memory.gates import Gates
+from minititans.memory.network import bounded, unit
 from minititans.memory.precision import full_precision
 from minititans.memory.scan import scan
 from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
 from minititans.memory.triton import fused, why_not
-from minititans.memory.unit import unit
 
-BACKENDS = {"sequential": sequential, "chunked": chunked, "scan": scan, "triton": fused}
+LARGEST_ETA = 0.7  # with shares, a memory whose eta stays below this was never made to grow
+LONGEST_VALUE = 100.0  # what is written is an error, so only a value can make it large
+BACKENDS = {
+    "sequential": sequential, "chunked": chunked, "fast": fast, "scan": scan, "triton": fused,
+}  # fmt: skip
 
 
 class NeuralMemory(nn.Module):
@@ -36,17 +41,19 @@ class NeuralMemory(nn.Module):
     heads:       independent memories, each for its own slice of `dim`
     depth:       layers of each memory, 1 to 4; 1 is a matrix
     expansion:   width of the memory's hidden layers, in multiples of a head's size
-    chunk_size:  tokens whose surprise is measured at the same weights; 1 is the paper's (14)
+    chunk_size:  tokens that are read at once. A matrix reads the same with any; the layers below
+                 the last of a deeper memory are measured at the weights with which a chunk began
     momentum:    False sets eta to 0: only the momentary surprise counts, equation (8)
     forgetting:  False sets alpha to 0: nothing is forgotten, equation (9)
     conv:        width of the causal convolution after each projection; 0 for none
-    backend:     "chunked", "sequential", "scan" or "triton": one result, different speed; "auto"
-                 is "triton" on a GPU where it fits, else "chunked", see `backend_in_use`
+    backend:     "sequential", "chunked", "fast" or "triton": one result, different speed; "auto" is
+                 "triton" on a GPU where it fits, else "fast", see `backend_in_use`. "scan", the
+                 paper's own way to parallelise, needs `exact=False`
     gates:       "token", or "chunk" for gates that a chunk shares, taken from its first token
-    theta_max:   theta is at most `theta_max · (1 − eta) / chunk_size`: a key that fills a chunk
-                 sees a step of `chunk_size · theta / (1 − eta)`, which must not overshoot
-    clip:        bound on the norm of a token's surprise; None for none
-    residual_norm: the memory answers `x + LayerNorm(M(x))` instead of `M(x)`
+    exact:       the last layer's surprise is measured at its current weights; False measures all
+                 layers at those with which the chunk began, equation (16)
+    residual:    layers add to a vector of length 1, see `network`; False has plain layers
+    theta_start, eta_start, alpha_start: where the gates are before training
 
     >>> memory = NeuralMemory(dim=32, heads=2)
     >>> y, state = memory(torch.randn(3, 10, 32))
@@ -68,9 +75,11 @@ class NeuralMemory(nn.Module):
         backend: str = "auto",
         *,
         gates: str = "token",
-        theta_max: float = 1.0,
-        clip: float | None = 1.0,
-        residual_norm: bool = False,
+        exact: bool = True,
+        residual: bool = True,
+        theta_start: float = 0.12,
+        eta_start: float = 0.35,
+        alpha_start: float = 1e-5,
     ):
         super().__init__()
         check_positive("dim", dim)
@@ -78,26 +87,30 @@ class NeuralMemory(nn.Module):
         if dim % heads:
             raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
         check_memory(
-            depth, expansion, chunk_size, momentum, forgetting, conv, gates, theta_max, clip,
-            residual_norm,
+            depth, expansion, chunk_size, momentum, forgetting, conv, gates, exact, residual,
+            theta_start, eta_start, alpha_start,
         )  # fmt: skip
         check_choice("backend", backend, ("auto", *BACKENDS))
         self.dim, self.heads, self.depth, self.expansion = dim, heads, depth, expansion
         self.chunk_size, self.backend, self.gates = chunk_size, backend, gates
         self.momentum, self.forgetting = momentum, forgetting
-        self.theta_max, self.clip, self.residual_norm = theta_max, clip, residual_norm
+        self.exact, self.residual, self.rules = exact, residual, BACKENDS
 
         dim_head = dim // heads
         self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
         self.conv = CausalConv(3 * dim, conv) if conv else None
         self.to_gates = nn.Linear(dim, heads * (1 + momentum + forgetting))
+        # A memory begins empty; one of plain layers would stay so.
+        scale = 0.0 if residual or depth == 1 else 1.0
         self.start_weights = nn.ParameterList(
-            torch.randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in self._layers()
+            scale * torch.randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in self._layers()
         )
         self.out_norm = nn.RMSNorm(dim_head)
         self.out_gate = nn.Linear(dim, dim, bias=False)
         self.to_out = nn.Linear(dim, dim, bias=False)
-        self._set_gates(theta=0.5, eta=0.5, alpha=0.001)
+        self._set_gates(theta=theta_start, eta=eta_start, alpha=alpha_start)
+        if backend == "scan":
+            check_not_exact("scan", exact)
         if backend == "triton":  # now rather than in the first call; the device may still change
             check_backend(self._why_not_triton(device=None))
 
@@ -115,9 +128,11 @@ class NeuralMemory(nn.Module):
         if self.backend != "auto":
             return self.backend
         device = self.start_weights[0].device
-        if device.type != "cuda" or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
             return "chunked"
-        return "chunked" if self._why_not_triton(device, inputs, trace) else "triton"
+        if device.type != "cuda" or self._why_not_triton(device, inputs, trace):
+            return "fast"
+        return "triton"
 
     def _why_not_triton(
         self, device: torch.device | None, inputs: torch.dtype | None = None, trace: bool = False
@@ -128,7 +143,9 @@ class NeuralMemory(nn.Module):
         if inputs is None:
             half = device is not None and torch.is_autocast_enabled(device.type)
             inputs = torch.get_autocast_dtype(device.type) if half else own
-        return why_not(widths, self.chunk_size, self.residual_norm, state, device, inputs, trace)
+        return why_not(
+            widths, self.chunk_size, self.exact, self.residual, state, device, inputs, trace
+        )
 
     def start(self, batch: int) -> MemoryState:
         """The state before the first token: the learned weights, no momentum.
@@ -154,15 +171,17 @@ class NeuralMemory(nn.Module):
         if self.conv is not None:
             qkv, conv = self.conv(qkv, state.conv)
         q, k, v = rearrange(F.silu(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
-        gates, open_gates = self._gates(x, state)
-        options = {"residual_norm": self.residual_norm, "clip": self.clip, "trace": trace}
+        gates = self._gates(x, state)
+        options = {"exact": self.exact, "residual": self.residual, "trace": trace}
         backend = self._backend(q.dtype, trace)
         if backend == "scan":
             options["shared_gates"] = self.gates == "chunk"
+        inputs = (unit(q), unit(k), bounded(v, LONGEST_VALUE), self._shares(gates, state), state)
         with full_precision(x.device):
-            rule = BACKENDS[backend]
-            y, state, *traced = rule(unit(q), unit(k), v, gates, state, self.chunk_size, **options)
-        return self._answer(x, y), replace(state, conv=conv, gates=open_gates), *traced
+            y, after, *traced = self.rules[backend](*inputs, self.chunk_size, **options)
+        traced = [replace(each, **vars(gates.map(Tensor.detach))) for each in traced]
+        last = gates.map(lambda gate: gate[..., -1])
+        return self._answer(x, y), replace(after, conv=conv, gates=last), *traced
 
     def read(self, x: Tensor, weights: list[Tensor]) -> Tensor:
         """Ask without writing, `M*(x W_Q)`: x `[batch, time, dim]`, weights those of a state.
@@ -172,7 +191,7 @@ class NeuralMemory(nn.Module):
         q = F.silu(F.linear(x, self.to_qkv.weight[: self.dim]))
         q = unit(rearrange(q, "b t (h d) -> b h t d", h=self.heads))
         with full_precision(x.device):
-            y = network.read(weights, q.to(weights[0].dtype), self.residual_norm)
+            y = network.read(weights, q.to(weights[0].dtype), self.residual)
         return self._answer(x, y)
 
     def _answer(self, x: Tensor, y: Tensor) -> Tensor:
@@ -180,10 +199,10 @@ class NeuralMemory(nn.Module):
         y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")
         return self.to_out(y * F.silu(self.out_gate(x)))
 
-    def _gates(self, x: Tensor, state: MemoryState) -> tuple[Gates, Gates | None]:
-        """The gates of every token of x, and those of the chunk that is open after x."""
+    def _gates(self, x: Tensor, state: MemoryState) -> Gates:
+        """The gates of every token of x, each `[batch, heads, time]`."""
         if self.gates == "token":
-            return self._gates_of(x), None
+            return self._gates_of(x)
         # A chunk's gates come from its first token, so that no token sees a later one.
         time, size = x.shape[1], self.chunk_size
         rest = min(time, -state.position % size)  # what the open chunk still takes
@@ -193,23 +212,30 @@ class NeuralMemory(nn.Module):
         if rest < time:
             firsts = self._gates_of(x[:, rest::size])
             parts.append(firsts.map(lambda g: g.repeat_interleave(size, -1)[..., : time - rest]))
-        gates = Gates(*(torch.cat(g, -1) for g in zip(*(vars(p).values() for p in parts))))
-        is_open = (state.position + time) % size != 0
-        return gates, gates.map(lambda gate: gate[..., -1]) if is_open else None
+        return Gates(*(torch.cat(g, -1) for g in zip(*(vars(p).values() for p in parts))))
 
     def _gates_of(self, x: Tensor) -> Gates:
         raw = rearrange(self.to_gates(x), "b t (gate h) -> gate b h t", h=self.heads)
-        # In at least float32: an eta of 0.999 is 1 in bfloat16, and nothing would be written.
+        # In at least float32: in bfloat16, an alpha of 1e-5 would leave 1 − alpha at 1.
         raw = list(raw.to(torch.promote_types(raw.dtype, torch.float32)).sigmoid())
-        theta = raw.pop(0)
-        eta = raw.pop(0) if self.momentum else torch.zeros_like(theta)
-        alpha = raw.pop(0) if self.forgetting else torch.zeros_like(theta)
-        return Gates(theta * self.theta_max * (1 - eta) / self.chunk_size, eta, alpha)
+        # The fourth power: a sigmoid hardly comes near 0, and these two must be able to close.
+        theta = raw.pop(0) ** 4
+        eta = LARGEST_ETA * raw.pop(0) if self.momentum else torch.zeros_like(theta)
+        alpha = raw.pop(0) ** 4 if self.forgetting else torch.zeros_like(theta)
+        return Gates(theta, eta, alpha)
 
-    def _set_gates(self, **values: float) -> None:
+    def _shares(self, gates: Gates, state: MemoryState) -> Gates:
+        """The gates that the rule is given, so that each surprise is written once."""
+        gates = gates.in_shares(None if state.gates is None else state.gates.eta)
+        # Where nothing is exact, b tokens in a row may write the same error: each a bth of it.
+        return gates if self.exact else replace(gates, theta=gates.theta / self.chunk_size)
+
+    def _set_gates(self, theta: float, eta: float, alpha: float) -> None:
         """Begin with gates near these values: biases at their logits, small weights."""
-        names = ["theta"] + ["eta"] * self.momentum + ["alpha"] * self.forgetting
-        logits = torch.logit(torch.tensor([values[name] for name in names]))
+        values = (
+            [theta**0.25] + [eta / LARGEST_ETA] * self.momentum + [alpha**0.25] * self.forgetting
+        )
+        logits = torch.logit(torch.tensor(values))
         with torch.no_grad():
             self.to_gates.weight.mul_(0.1)
             self.to_gates.bias.copy_(repeat(logits, "gate -> (gate h)", h=self.heads))
@@ -236,13 +262,11 @@ class NeuralMemory(nn.Module):
         found = 0 if state.conv is None else state.conv.shape[1] + 1
         if width != found:
             raise ValueError(f"state: made by a memory with conv={found}, expected conv={width}")
-        if state.position > 0 and (state.gates is None) != (self.gates == "token"):
-            found = "token" if state.gates is None else "chunk"
-            raise ValueError(f"state: made with gates={found!r}, expected gates={self.gates!r}")
 
     def extra_repr(self) -> str:
         return (
             f"dim={self.dim}, heads={self.heads}, depth={self.depth}, expansion={self.expansion}, "
             f"chunk_size={self.chunk_size}, momentum={self.momentum}, "
-            f"forgetting={self.forgetting}, backend={self.backend!r}"
+            f"forgetting={self.forgetting}, exact={self.exact}, residual={self.residual}, "
+            f"backend={self.backend!r}"
         )

@@ -13,15 +13,17 @@ This form holds the weights of every token of a chunk at once. It is here to be 
 as a second witness: `chunked` gets the same numbers without them.
 """
 
+from dataclasses import replace
+
 import torch
-from einops import einsum
+from einops import einsum, rearrange
 from torch import Tensor
 
-from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.chunks import Step, over_chunks
+from minititans.memory.checks import check_layers, check_not_exact, check_rule
 from minititans.memory.gates import Gates
-from minititans.memory.network import read, surprise_factors, surprise_norm
-from minititans.memory.state import MemoryState
+from minititans.memory.network import errors_below, path, read
+from minititans.memory.precision import full_precision
+from minititans.memory.state import MemoryState, pieces
 from minititans.memory.trace import Trace
 
 
@@ -33,40 +35,62 @@ def scan(
     state: MemoryState,
     chunk_size: int = 16,
     *,
-    residual_norm: bool = False,
-    clip: float | None = None,
+    exact: bool = False,
+    residual: bool = True,
     trace: bool = False,
     shared_gates: bool = False,
 ) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
     """Read a sequence while learning it, the momentum of a chunk by a parallel scan.
 
-    Arguments and results are those of `sequential`. With `shared_gates=True` all tokens of a
-    chunk must have the same gates, and the momentum is computed as a convolution.
+    Arguments and results are those of `sequential` with `exact=False`. With `shared_gates=True`
+    all tokens of a chunk must have the same gates, and the momentum is computed as a convolution.
     """
-    check_rule(q, k, v, gates, state, chunk_size, clip)
-    check_layers(state.weights, k.shape[-1], v.shape[-1], residual_norm)
+    check_rule(q, k, v, gates, state, chunk_size)
+    check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
+    check_not_exact("scan", exact)
     momentum_of = convolution if shared_gates else linear_recurrence
 
-    def step(q, k, v, theta, eta, alpha, size, M, S, M_start):
-        if shared_gates:
-            _check_shared(theta, eta, alpha)
-        surprise = surprise_factors(M_start, k, v, residual_norm, clip)
-        a, delta = surprise.inputs, surprise.deltas
-        S_t, M_t = [], []  # [rows, time, d_out, d_in] a layer
-        for layer in range(len(M)):
-            minus_u = einsum(delta[layer], a[layer], "r t o, r t i -> r t o i")
-            S_t.append(momentum_of(eta, theta[..., None, None] * minus_u, S[layer]))
-            M_t.append(linear_recurrence(1 - alpha, S_t[layer], M[layer]))
-        y = read(M_t, q[:, :, None], residual_norm)[:, :, 0]
+    def rows(tensor):  # [batch, heads, ...] -> [rows, ...]
+        return tensor.to(state.weights[0].dtype).flatten(0, 1)
 
-        measured = None
-        if trace:
-            loss = surprise.error.square().sum(-1) / 2
-            series = (surprise_norm(surprise), _norm(S_t), _norm(M_t), loss)
-            measured = [x.detach() for x in series]
-        return Step(y, [m[:, -1] for m in M_t], [s[:, -1] for s in S_t], measured)
+    def unrows(tensor):
+        return tensor.unflatten(0, q.shape[:2])
 
-    return over_chunks(step, q, k, v, gates, state, chunk_size, trace)
+    M, S, M_start = (
+        [rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)
+    )
+    position, readings, measured = state.position, [], []
+    lengths = [size for length, size in pieces(q.shape[2], position, chunk_size)
+               for _ in range(length // size)]  # fmt: skip
+    inputs = [rows(x).split(lengths, 1) for x in (q, k, v, *vars(gates).values())]
+    with full_precision(q.device):
+        for q_n, k_n, v_n, theta, eta, alpha in zip(*inputs):
+            if shared_gates:
+                _check_shared(theta, eta, alpha)
+            M_start = M if position == 0 else M_start
+            way = path(M_start, k_n, residual)
+            error = v_n - way.inputs[-1] @ M_start[-1].mT
+            errors = [*errors_below(M_start, way, error @ M_start[-1]), error]
+            S_t, M_t, minus_u = [], [], []  # [rows, time, d_out, d_in] per layer
+            for layer, (a, e) in enumerate(zip(way.inputs, errors)):
+                minus_u.append(einsum(e, a, "r t o, r t i -> r t o i"))
+                S_t.append(momentum_of(eta, theta[..., None, None] * minus_u[-1], S[layer]))
+                M_t.append(linear_recurrence(1 - alpha, S_t[layer], M[layer]))
+            readings.append(read(M_t, rearrange(q_n, "r t d -> r t 1 d"), residual)[:, :, 0])
+            if trace:
+                norms = [_norm(x).detach() for x in (minus_u, S_t, M_t)]
+                measured.append([*norms, error.detach().square().sum(-1) / 2])
+            M, S = [m[:, -1] for m in M_t], [s[:, -1] for s in S_t]
+            position = (position + q_n.shape[1]) % chunk_size
+
+    M, S, M_start = ([unrows(w) for w in ws] for ws in (M, S, M if position == 0 else M_start))
+    y = unrows(torch.cat(readings, 1)).to(q.dtype)
+    state = replace(
+        state, weights=M, momentum=S, chunk_start=M_start, position=position, chunk_size=chunk_size
+    )
+    if not trace:
+        return y, state
+    return y, state, Trace.of([unrows(torch.cat(series, 1)) for series in zip(*measured)], gates)
 
 
 def linear_recurrence(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
@@ -92,15 +116,19 @@ def linear_recurrence(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
 def convolution(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
     """The same recurrence where decay does not change: a convolution with its powers.
 
+    Only the first decay, which meets what was there before, may be another.
+
     >>> halves = torch.full((1, 3), 0.5)
     >>> convolution(halves, torch.ones(1, 3), torch.zeros(1))
     tensor([[1.0000, 1.5000, 1.7500]])
     """
     time = x.shape[1]
-    decay = decay[:, :1].reshape((-1,) + (1,) * (x.dim() - 1))
+    first, decay = (
+        decay[:, i : i + 1].reshape((-1,) + (1,) * (x.dim() - 1)) for i in (0, min(1, time - 1))
+    )
     exponents = torch.arange(time, device=x.device).reshape((-1,) + (1,) * (x.dim() - 2))
     powers = decay**exponents  # 1, decay, decay², …
-    x = torch.cat([x[:, :1] + decay * initial[:, None], x[:, 1:]], 1)
+    x = torch.cat([x[:, :1] + first * initial[:, None], x[:, 1:]], 1)
     # Twice the length, so that the end does not wrap around into the beginning.
     spectrum = torch.fft.rfft(powers, 2 * time, dim=1) * torch.fft.rfft(x, 2 * time, dim=1)
     return torch.fft.irfft(spectrum, 2 * time, dim=1)[:, :time]
@@ -108,9 +136,11 @@ def convolution(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
 
 def _check_shared(theta: Tensor, eta: Tensor, alpha: Tensor) -> None:
     for name, gate in (("theta", theta), ("eta", eta), ("alpha", alpha)):
+        if name == "eta":
+            gate = gate[:, 1:]  # the first may rescale what is left of the chunk before
         if not torch.equal(gate, gate[:, :1].expand_as(gate)):
             raise ValueError(
-                f"gates.{name}: changes inside a chunk, expected one value a chunk "
+                f"gates.{name}: changes inside a chunk, expected one value per chunk "
                 "with shared_gates=True; use shared_gates=False for gates per token"
             )
 

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from minititans.memory.files import write_whole
 from minititans.memory.gates import Gates
 
-FORMAT = "minititans.State.1"
+FORMAT = "minititans.State.2"
 
 
 class State:
@@ -57,14 +57,16 @@ class State:
     def save(self, path: str | os.PathLike) -> None:
         """Write the state to a safetensors file, whole or not at all."""
         tensors: dict[str, Tensor] = {}
+        names: dict[int, str] = {}
 
-        def name(tensor):
-            tensors[f"t{len(tensors)}"] = tensor.detach().clone(
-                memory_format=torch.contiguous_format
-            )
-            return f"t{len(tensors) - 1}"
+        def name(tensor):  # one that is shared is stored once
+            if id(tensor) not in names:
+                names[id(tensor)] = f"t{len(tensors)}"
+                copy = tensor.detach().clone(memory_format=torch.contiguous_format)
+                tensors[names[id(tensor)]] = copy
+            return names[id(tensor)]
 
-        metadata = {"format": FORMAT, "tree": json.dumps(_describe(self.map(name)))}
+        metadata = {"format": FORMAT, "tree": json.dumps(_describe(self, name))}
         with write_whole(path) as temporary:
             safetensors.torch.save_file(tensors, temporary, metadata)
 
@@ -93,13 +95,16 @@ class State:
 class MemoryState(State):
     """The memory after the tokens read so far; nothing crosses from one batch row to another.
 
-    weights:     `M_t`, one `[batch, heads, d_out, d_in]` a layer; reading uses these
+    weights:     `M_t`, one `[batch, heads, d_out, d_in]` per layer; reading uses these
     momentum:    `S_t`, the same shapes
-    chunk_start: the weights with which the open chunk began; surprise is measured at these
+    chunk_start: the weights with which the open chunk began, where surprise is measured
     position:    how many tokens of the open chunk have been read, 0 on a chunk's boundary
     chunk_size:  the chunk size these tokens were read with; None before the first token
-    conv:        the last inputs of a `NeuralMemory`'s convolution, `[batch, conv - 1, channels]`
-    gates:       the open chunk's gates, each `[batch, heads]`, where a chunk shares its gates
+
+    And what a `NeuralMemory` adds for itself:
+
+    conv:        the last inputs of its convolution, `[batch, conv - 1, channels]`
+    gates:       the last token's gates, each `[batch, heads]`
     """
 
     weights: list[Tensor]
@@ -110,11 +115,55 @@ class MemoryState(State):
     conv: Tensor | None = None
     gates: Gates | None = None
 
+    def __post_init__(self):
+        """Shapes, dtypes and position fit together; what they are worth, a rule looks at."""
+        for name in ("weights", "momentum", "chunk_start"):
+            layers = getattr(self, name)
+            if not isinstance(layers, list) or not all(isinstance(w, Tensor) for w in layers):
+                raise TypeError(f"{name}: got {_kinds(layers)}, expected a list of tensors")
+            if name == "weights":
+                self._check_weights()
+            if [w.shape for w in layers] != [w.shape for w in self.weights]:
+                raise ValueError(
+                    f"{name}: got the shapes {_shapes(layers)}, expected those of the weights, "
+                    f"{_shapes(self.weights)}"
+                )
+            if any(w.dtype != self.weights[0].dtype for w in layers):
+                raise TypeError(f"{name}: got {_kinds(layers)}, expected one dtype in all layers")
+            if any(w.device != self.weights[0].device for w in layers):
+                raise ValueError(f"{name}: is not on {self.weights[0].device}, with the weights")
+        for name, number, least in (("position", self.position, 0), ("chunk_size", self.size, 1)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise ValueError(f"{name}: got {number!r}, expected a whole number from {least} on")
+        if self.position >= self.size:
+            raise ValueError(
+                f"position: got {self.position}, expected less than the chunk size, {self.size}"
+            )
+
+    def _check_weights(self) -> None:
+        if not self.weights or any(w.dim() < 3 or 0 in w.shape for w in self.weights):
+            raise ValueError(
+                f"weights: got the shapes {_shapes(self.weights)}, "
+                "expected one [batch, heads, d_out, d_in] per layer"
+            )
+        if not all(w.is_floating_point() for w in self.weights):
+            raise TypeError(f"weights: got {_kinds(self.weights)}, expected floating-point tensors")
+        if len({w.shape[:2] for w in self.weights}) > 1:
+            raise ValueError(
+                f"weights: got the shapes {_shapes(self.weights)}, "
+                "expected the same batch and heads in all layers"
+            )
+
+    @property
+    def size(self) -> int:
+        """The chunk size; before the first token any will do, and no chunk is open."""
+        return 1 if self.chunk_size is None else self.chunk_size
+
     @classmethod
     def start(cls, weights: list[Tensor], batch: int) -> "MemoryState":
         """Begin every batch row with the same weights and no momentum.
 
-        weights: one `[heads, d_out, d_in]` a layer, shared by the batch at the start.
+        weights: one `[heads, d_out, d_in]` per layer, shared by the batch at the start.
 
         >>> state = MemoryState.start([torch.eye(3).expand(2, 3, 3)], batch=5)
         >>> state.weights[0].shape, state.momentum[0].abs().max().item()
@@ -124,7 +173,7 @@ class MemoryState(State):
             raise ValueError(f"batch: got {batch!r}, expected a whole number of at least 1")
         if not weights or not all(isinstance(w, Tensor) and w.dim() >= 2 for w in weights):
             raise ValueError(
-                "weights: expected one [heads, d_out, d_in] tensor a layer, "
+                "weights: expected one [heads, d_out, d_in] tensor per layer, "
                 f"got {[tuple(w.shape) if isinstance(w, Tensor) else w for w in weights]}"
             )
         # Copies: a state may be kept while an optimiser changes the weights it began with.
@@ -150,6 +199,31 @@ class MemoryState(State):
         return self.weights[0].shape[1]
 
 
+def pieces(time: int, position: int, chunk_size: int) -> Iterator[tuple[int, int]]:
+    """Cut a sequence into pieces `(length, size)`, each a number of chunks of one size.
+
+    What an open chunk still takes, then whole chunks, then the beginning of the next.
+
+    >>> list(pieces(time=10, position=3, chunk_size=4))
+    [(1, 1), (8, 4), (1, 1)]
+    """
+    rest = min(time, -position % chunk_size)
+    whole = (time - rest) // chunk_size * chunk_size
+    for length, size in ((rest, rest), (whole, chunk_size), (time - rest - whole,) * 2):
+        if length > 0:
+            yield length, size
+
+
+def _shapes(layers: list[Tensor]) -> list[list[int]]:
+    return [list(w.shape) for w in layers]
+
+
+def _kinds(layers: Any) -> str:
+    if not isinstance(layers, list):
+        return type(layers).__name__
+    return str([str(w.dtype) if isinstance(w, Tensor) else type(w).__name__ for w in layers])
+
+
 def _walk(value: Any, function: Callable[[Tensor], Any]) -> Any:
     """Rebuild a state with `function` of its tensors in their places."""
     if isinstance(value, Tensor):
@@ -162,12 +236,16 @@ def _walk(value: Any, function: Callable[[Tensor], Any]) -> Any:
     return value
 
 
-def _describe(value: Any) -> Any:
-    """A state whose tensors are names, as JSON."""
+def _describe(value: Any, name: Callable[[Tensor], str]) -> Any:
+    """A state as JSON, with names in place of its tensors."""
+    if isinstance(value, Tensor):
+        return name(value)
     if isinstance(value, list):
-        return [_describe(item) for item in value]
+        return [_describe(item, name) for item in value]
     if dataclasses.is_dataclass(value):
-        fields = {f.name: _describe(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {
+            f.name: _describe(getattr(value, f.name), name) for f in dataclasses.fields(value)
+        }
         return {"class": type(value).__name__, "fields": fields}
     return value
 

@@ -1,24 +1,24 @@
-"""What the memory felt while it read: one number a token, for figures and widgets."""
+"""What the memory felt while it read: one number per token, for figures and widgets."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from minititans.memory.gates import Gates
-from minititans.memory.network import Surprise, surprise_norm
+from minititans.memory.gates import Gates, Products
 
 
 @dataclass(frozen=True)
 class Trace:
     """Each field is `[batch, heads, time]`, without a gradient.
 
-    surprise: the norm of the momentary surprise `∇ℓ(M_{t'}; x_t)`, before any clipping
+    surprise: the norm of the momentary surprise `∇ℓ(M; x_t)`
     momentum: the norm of `S_t`, past surprise and momentary surprise together
     memory:   the norm of `M_t`, all layers together
-    loss:     `ℓ(M_{t'}; x_t)`, the loss before this token is written, at the weights `M_{t'}`
-              where its surprise is measured: those its chunk began with
-    theta, eta, alpha: the gates the rule used
+    loss:     `ℓ(M; x_t)`, the loss before this token is written, at the weights where its
+              surprise is measured
+    theta, eta, alpha: the gates; a `NeuralMemory` shows them as it computed them, before they are
+              turned into shares
     """
 
     surprise: Tensor
@@ -43,30 +43,33 @@ class Trace:
 
 
 @torch.no_grad()
-def chunk_norms(chunk, W: list[Tensor], S: list[Tensor], surprise: Surprise) -> list[Tensor]:
-    """The four measured series of a chunk, `[rows, b]` each, from matmuls of size b × b.
+def chunk_norms(
+    P: Products, W: list[Tensor], S: list[Tensor], A: list[Tensor], E: list[Tensor],
+    steps: list[float], error: Tensor,
+) -> list[Tensor]:  # fmt: skip
+    """The four measured series of a chunk, `[..., b]` each, from matmuls of size b × b.
 
     `‖S_t‖²` is a quadratic form in what S_t is made of, `m_t S₀` and the outer products
-    `H[t,i] δ_i a_iᵀ`, and an inner product of outer products is a product of inner products:
-    `⟨δ_i a_iᵀ, δ_j a_jᵀ⟩ = (δ_i·δ_j)(a_i·a_j)`. The same with W_t. Nothing per token is built.
+    `H[t,i] e_i a_iᵀ`, and an inner product of outer products is a product of inner products:
+    `⟨e_i a_iᵀ, e_j a_jᵀ⟩ = (e_i·e_j)(a_i·a_j)`. The same with W_t. Nothing per token is built.
+
+    E: the errors as they are written, `steps` times what they were measured to be.
     """
-    a, delta = surprise.inputs, surprise.deltas
-    H, G, m, f, beta = chunk.H, chunk.G, chunk.m, chunk.f, chunk.beta
-    momentum = memory = 0.0
-    for W_l, S_l, a_l, delta_l in zip(W, S, a, delta):
-        pairs = torch.bmm(delta_l, delta_l.mT) * torch.bmm(a_l, a_l.mT)  # [rows, b, b]
-        with_W = (torch.bmm(a_l, W_l.mT) * delta_l).sum(-1, keepdim=True)  # ⟨W₀, δ_i a_iᵀ⟩
-        with_S = (torch.bmm(a_l, S_l.mT) * delta_l).sum(-1, keepdim=True)  # [rows, b, 1]
+    H, G, m, f, beta = P
+    surprise = momentum = memory = 0.0
+    for w, s, a, e, step in zip(W, S, A, E, steps):
+        surprise += a.square().sum(-1) * (e / step).square().sum(-1)
+        pairs = (e @ e.mT) * (a @ a.mT)  # [..., b, b]
+        with_W = ((a @ w.mT) * e).sum(-1, keepdim=True)  # ⟨W₀, e_i a_iᵀ⟩
+        with_S = ((a @ s.mT) * e).sum(-1, keepdim=True)  # [..., b, 1]
         WW, WS, SS = (
-            (x * y).sum((1, 2), keepdim=True) for x, y in ((W_l, W_l), (W_l, S_l), (S_l, S_l))
-        )  # [rows, 1, 1]
+            (x * y).sum((-2, -1), keepdim=True) for x, y in ((w, w), (w, s), (s, s))
+        )  # [..., 1, 1]
         momentum += m * m * SS + 2 * m * (H @ with_S)
         momentum += (H @ pairs * H).sum(-1, keepdim=True)
         memory += beta * beta * WW + f * f * SS + 2 * beta * f * WS
         memory += 2 * beta * (G @ with_W) + 2 * f * (G @ with_S)
         memory += (G @ pairs * G).sum(-1, keepdim=True)
-    error = surprise.error
-    loss = (error.square().sum(-1) / 2).clamp(max=torch.finfo(error.dtype).max)
     # Rounding can leave a square just below zero.
     norms = [x.squeeze(-1).clamp(min=0).sqrt() for x in (momentum, memory)]
-    return [surprise_norm(surprise), *norms, loss]
+    return [surprise.sqrt(), *norms, error.square().sum(-1) / 2]

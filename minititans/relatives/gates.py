@@ -8,7 +8,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-FORGET = 0.001  # how much a decay that is learned forgets at the beginning, a token
+FORGET = 1e-5  # how much a learned decay forgets per token before training, as the memory does
 
 
 class HeadGate(nn.Module):

@@ -105,7 +105,8 @@ def fits(
 def why_not(
     widths: Sequence[int],
     chunk_size: int,
-    residual_norm: bool,
+    exact: bool,
+    residual: bool,
     dtype: torch.dtype,
     device: torch.device | None,
     inputs: torch.dtype = torch.float32,
@@ -119,8 +120,8 @@ def why_not(
     problem = _triton_problem()
     if problem is not None:
         return f'{problem}; {INSTALL}. backend="auto" works without'
-    if residual_norm:
-        return 'residual_norm is not in the kernels; backend="chunked" has it'
+    if exact or residual:
+        return 'the kernels know exact=False with residual=False; backend="chunked" has the rest'
     exact = (torch.float32, torch.float64) if interpreting() else (torch.float32,)
     if dtype not in exact:
         return f'the state is in {dtype}, expected float32; backend="chunked" takes any precision'

@@ -19,19 +19,19 @@ def fused(
     state: MemoryState,
     chunk_size: int = 16,
     *,
-    residual_norm: bool = False,
-    clip: float | None = None,
+    exact: bool = True,
+    residual: bool = True,
     trace: bool = False,
 ) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
     """Read a sequence while learning it, on a GPU, in one kernel.
 
     Arguments and results are those of `sequential`. Gradients are first derivatives only.
     """
-    check_rule(q, k, v, gates, state, chunk_size, clip)
-    check_layers(state.weights, k.shape[-1], v.shape[-1], residual_norm)
+    check_rule(q, k, v, gates, state, chunk_size)
+    check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
     W = state.weights[0]
     widths = [W.shape[-1], *(w.shape[-2] for w in state.weights)]
-    problem = why_not(widths, chunk_size, residual_norm, W.dtype, W.device, q.dtype, trace)
+    problem = why_not(widths, chunk_size, exact, residual, W.dtype, W.device, q.dtype, trace)
     check_backend(problem)
     from minititans.memory.triton.launch import whole_chunks
 
@@ -43,7 +43,8 @@ def fused(
         if first < last:
             cut = [x[:, :, first:last] for x in (q, k, v)]
             some = gates.map(lambda gate: gate[:, :, first:last])  # noqa: B023  (called at once)
-            y, state, *traced = rule(*cut, some, state, chunk_size, clip=clip, trace=trace)
+            options = {"exact": exact, "residual": residual, "trace": trace}
+            y, state, *traced = rule(*cut, some, state, chunk_size, **options)
             parts.append((y, *traced))
     y = torch.cat([part[0] for part in parts], 2)
     if not trace:

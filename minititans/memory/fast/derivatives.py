@@ -1,0 +1,38 @@
+"""What the derivatives that are written by hand have in common.
+
+`d_x` is the derivative of whatever is being minimised with respect to x.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+
+def call(function: type[Function], *inputs):
+    """`function.apply`, or only its forward pass where nothing is to be differentiated."""
+    return function.apply(*inputs) if torch.is_grad_enabled() else function.forward(*inputs)
+
+
+def given(d_outputs, outputs) -> list[Tensor]:
+    """The derivatives, with zeros for outputs on which nothing depends.
+
+    Zeros like the others: under vmap they too have its axis.
+    """
+    one = next(x for x in (*d_outputs, *outputs) if x is not None)
+    return [one.new_zeros(y.shape) if d is None else d for d, y in zip(d_outputs, outputs)]
+
+
+def dot(x: Tensor, y: Tensor, axes: int | tuple[int, int] = -1) -> Tensor:
+    """Inner products along the axes, which stay with length 1. Faster than bmm with a vector."""
+    return (x * y).sum(axes, keepdim=True)
+
+
+def split(parts: tuple, chunks: int) -> list[tuple]:
+    """A tuple of tensors, and of lists of tensors, for each chunk of their first axis."""
+    pieces = [
+        [list(piece) for piece in zip(*(x.chunk(chunks) for x in part))] or [[]] * chunks
+        if isinstance(part, list)
+        else part.chunk(chunks)
+        for part in parts
+    ]
+    return [type(parts)(*each) for each in zip(*pieces)]

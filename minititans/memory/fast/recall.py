@@ -1,0 +1,125 @@
+"""What the way back needs to know of the way forward, for all chunks at once.
+
+The loop keeps only what goes into the memory: inputs and errors of the layers, and the weights with
+which every chunk began. Everything between is computed again here, where nothing has to wait.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from minititans.memory.chunked import Layers
+from minititans.memory.fast.derivatives import dot
+from minititans.memory.gates import Products
+from minititans.memory.network import length, narrowed, widened
+
+
+class Rule(NamedTuple):
+    """What does not change from chunk to chunk."""
+
+    chunks: int
+    layers: int
+    exact: bool
+    residual: bool
+    steps: tuple[float, ...]  # shares of theta, by layer
+
+
+class Below(NamedTuple):
+    """A layer below the last; every tensor is `[…, b, d]` or `[…, b, 1]`."""
+
+    slope: Tensor  # silu′ and silu″ of the layer's output
+    bend: Tensor
+    norm: Tensor  # ‖a + silu(W a)‖
+    back: Tensor  # the error at unit's output, and its part along unit
+    along: Tensor
+    r: Tensor  # the error at unit's input
+
+
+class Last(NamedTuple):
+    """The exact layer: `(I + G⁻ ⊙ (A Aᵀ)) E = V − β⁻ ⊙ (A W₀ᵀ) − f⁻ ⊙ (A S₀ᵀ)`."""
+
+    G: Tensor  # G⁻, f⁻, β⁻: one row earlier
+    f: Tensor
+    beta: Tensor
+    inverse: Tensor  # of the triangular matrix
+    AA: Tensor  # A Aᵀ and E Eᵀ, [..., b, b]
+    EE: Tensor
+    EW: Tensor  # E W₀ and E S₀, [..., b, d_in]
+    ES: Tensor
+    AW: Tensor  # A W₀ᵀ and A S₀ᵀ, [..., b, d_out]
+    AS: Tensor
+
+
+class Recalled(NamedTuple):
+    """One chunk, or all of them; lists have one tensor per layer."""
+
+    W: Layers
+    S: Layers
+    at: Layers  # where surprise was measured
+    A: Layers
+    E: Layers
+    P: list[Tensor]
+    last: list[Tensor]
+    below: list[Tensor]  # one `Below` after the other
+
+
+def recall(
+    rule: Rule, A: Layers, E: Layers, P: Products, W: Layers, S: Layers, at: Layers
+) -> Recalled:
+    last, back = recall_last(rule, A[-1], E[-1], P, W[-1], S[-1], at[-1])
+    below = []
+    for l in reversed(range(rule.layers - 1)):
+        z = torch.bmm(A[l], at[l].mT)
+        sigma = z.sigmoid()
+        silu = z * sigma
+        slope = sigma + silu * (1 - sigma)
+        bend = (1 - sigma) * (slope + sigma - silu * sigma)
+        norm = along = z.new_ones(()).expand(len(z), z.shape[1], 1)
+        r = back
+        if rule.residual:
+            norm = length(widened(A[l], z.shape[-1]) + silu)
+            along = dot(A[l + 1], back)
+            r = torch.addcmul(back, A[l + 1], along, value=-1) / norm
+        below = [*Below(slope, bend, norm, back, along, r), *below]
+        if l > 0:
+            back = torch.bmm(slope * r, at[l])
+            back = back + narrowed(r, back.shape[-1]) if rule.residual else back
+    return Recalled(W, S, at, A, E, list(P), last, below)
+
+
+def recall_last(
+    rule: Rule, A: Tensor, E: Tensor, P: Products, W: Tensor, S: Tensor, at: Tensor
+) -> tuple[list[Tensor], Tensor]:
+    """`Last`, and the error at the last layer's input."""
+    if not rule.exact:
+        return [], torch.bmm(E, at)
+    G, f = (F.pad(x, (0, 0, 1, 0))[:, :-1] for x in (P.G, P.f))
+    beta = F.pad(P.beta, (0, 0, 1, 0), value=1.0)[:, :-1]
+    AA, EE = torch.bmm(A, A.mT), torch.bmm(E, E.mT)
+    EW, ES = torch.bmm(E, W), torch.bmm(E, S)
+    back = torch.baddbmm(beta * EW + f * ES, G * EE, A)
+    AW, AS = torch.bmm(A, W.mT), torch.bmm(A, S.mT)
+    return [*Last(G, f, beta, inverse(G * AA), AA, EE, EW, ES, AW, AS)], back
+
+
+def inverse(L: Tensor) -> Tensor:
+    """`(I + L)⁻¹` of strictly lower triangular matrices, in halves: `[rows, b, b]`.
+
+    >>> L = torch.tensor([[[0.0, 0.0], [0.5, 0.0]]])
+    >>> inverse(L)
+    tensor([[[ 1.0000,  0.0000],
+             [-0.5000,  1.0000]]])
+    """
+    size = L.shape[-1]
+    if size <= 16:
+        one = torch.eye(size, dtype=L.dtype, device=L.device).expand_as(L)
+        # From the right: what is stored by rows is then solved without a copy.
+        return torch.linalg.solve_triangular(
+            L.mT, one, upper=True, left=False, unitriangular=True
+        ).mT
+    half = size // 2
+    top, bottom = inverse(L[:, :half, :half]), inverse(L[:, half:, half:])
+    corner = -torch.bmm(bottom, torch.bmm(L[:, half:, :half], top))
+    return torch.cat([F.pad(top, (0, size - half)), torch.cat([corner, bottom], -1)], 1)

@@ -1,0 +1,107 @@
+"""The loop of the fast form: surprise and writing, chunk after chunk, with its derivative by hand.
+
+Only this part of the rule must wait for the chunk before. Forwards it is the plain form's
+`surprise` and `write`. Backwards autograd would find the same derivative; written out, it takes
+the same matmuls in a fraction of the calls, and all that waits for no other chunk is computed for
+all chunks at once (`recall`).
+
+`d_x` is the derivative of whatever is being minimised with respect to x.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from minititans.memory.chunked import Layers, surprise, write
+from minititans.memory.fast.backward import Derivatives, chunk_back
+from minititans.memory.fast.derivatives import call, given, split
+from minititans.memory.fast.recall import Rule, recall
+from minititans.memory.gates import Products
+from minititans.memory.precision import in_full_precision
+
+
+class Written(NamedTuple):
+    """What n chunks leave behind, with one tensor per layer."""
+
+    W: Layers  # [n·rows, d_out, d_in]   what each chunk began with
+    S: Layers
+    W_after: Layers  # [rows, d_out, d_in]   after the last chunk
+    S_after: Layers
+    E: Layers  # [n·rows, b, d_out]   each chunk's surprise, in factors
+    A: Layers  # [n·rows, b, d_in]
+
+    @classmethod
+    def of(cls, tensors, layers: int) -> "Written":
+        """From all of them in a row, where the first layer's A, the keys, is left out."""
+        tensors = iter(tensors)
+        sizes = [layers] * 5 + [layers - 1]
+        return cls(*([next(tensors) for _ in range(size)] for size in sizes))
+
+
+def write_chunks(
+    rule: Rule, k: Tensor, v: Tensor, P: Products, W: Layers, S: Layers, W_start: Layers
+) -> Written:
+    """Learn n chunks, going on from W and S; k, v, P: `[n·rows, b, …]`, of H and m the last rows.
+
+    W_start is where the first chunk's surprise is measured: W, unless it was begun before.
+    """
+    # As views: the compiler would refuse the same tensor twice, as W and as W_start.
+    W_start = [w.view_as(w) for w in W_start]
+    written = Written.of(call(_WriteChunks, rule, k, v, *P, *W, *S, *W_start), len(W))
+    return written._replace(A=[k, *written.A])
+
+
+class _WriteChunks(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    @in_full_precision
+    def forward(rule: Rule, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        P, (W, S, at) = tensors[:5], thirds(tensors[5:])
+        began, found = [], []
+        for k_n, v_n, *P_n in zip(*(x.chunk(rule.chunks) for x in (k, v, *P))):
+            P_n = Products(*P_n)
+            A, E, _ = surprise(k_n, v_n, P_n, W, S, at, rule.exact, rule.residual)
+            E = [e * step for e, step in zip(E, rule.steps)]
+            began.append((*W, *S))
+            found.append((*E, *A[1:]))
+            W, S = write(P_n, W, S, A, E)
+            at = W
+        return *map(torch.cat, zip(*began)), *W, *S, *map(torch.cat, zip(*found))
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs) -> None:
+        ctx.rule, *tensors = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *outputs)
+
+    @staticmethod
+    @in_full_precision
+    def backward(ctx, *d_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
+        rule, saved = ctx.rule, ctx.saved_tensors
+        inputs, outputs = saved[: 7 + 3 * rule.layers], saved[7 + 3 * rule.layers :]
+        k, P, at = inputs[0], Products(*inputs[2:7]), thirds(inputs[7:])[2]
+        written = Written.of(outputs, rule.layers)
+        d = Written.of(given(d_outputs, outputs), rule.layers)
+        at = at if rule.chunks == 1 else written.W
+        A = [k, *written.A]
+        recalled = recall(rule, A, written.E, P, written.W, written.S, at)
+        asked = Derivatives(d.W, d.S, [torch.zeros_like(k), *d.A], d.E)
+
+        d_W, d_S, found = d.W_after, d.S_after, []
+        steps = zip(split(recalled, rule.chunks), split(asked, rule.chunks))
+        for number, (chunk, d) in reversed(list(enumerate(steps))):
+            d, d_at, others = chunk_back(rule, chunk, d, d_W, d_S)
+            found.append((d.A[0], *others))
+            d_W, d_S = d.W, d.S
+            if number > 0:  # the first chunk's may have been other weights than W
+                d_W = [x if y is None else x + y for x, y in zip(d_W, d_at)]
+        return None, *map(torch.cat, zip(*reversed(found))), *d_W, *d_S, *d_at
+
+
+def thirds(tensors) -> list[Layers]:
+    """Three lists of the same number of layers from all of them in a row."""
+    layers = len(tensors) // 3
+    return [list(tensors[i : i + layers]) for i in range(0, 3 * layers, layers)]
