@@ -86,7 +86,7 @@ def test_weights_that_do_not_fit_are_refused(rule):
         call(rule, state=MemoryState.start([torch.ones(2, 5, 7)], 2))
     with pytest.raises(ValueError, match="layer 1 takes 3 numbers, but layer 0 gives 10"):
         call(rule, state=MemoryState.start([case.weights[0], torch.ones(2, 5, 3)], 2))
-    with pytest.raises(ValueError, match="clip: got -1, expected a positive number"):
+    with pytest.raises(ValueError, match="clip: got -1, expected a finite number above 0"):
         case.run(rule, 4, clip=-1)
 
 
@@ -102,16 +102,16 @@ def test_start_refuses_what_is_not_a_list_of_layers():
     [
         ({"dim": 0}, "dim: got 0, expected a whole number of at least 1"),
         ({"dim": 10, "heads": 4}, "dim: got 10, expected a multiple of heads, 4"),
-        ({"depth": 5}, "depth: got 5, expected 1 to 4"),
+        ({"depth": 5}, "depth: got 5, expected a whole number of at least 1 and at most 4"),
         ({"depth": 0}, "depth: got 0"),
         ({"expansion": 0}, "expansion: got 0"),
         ({"chunk_size": -1}, "chunk_size: got -1"),
         ({"conv": -2}, "conv: got -2"),
         ({"conv": 2.5}, "conv: got 2.5, expected a whole number of at least 0"),
         ({"momentum": 2}, "momentum: got 2, expected True or False"),
-        ({"theta_max": 0.0}, "theta_max: got 0.0, expected a positive number"),
-        ({"theta_max": "1"}, "theta_max: got '1', expected a positive number"),
-        ({"clip": 0.0}, "clip: got 0.0, expected a positive number, or None"),
+        ({"theta_max": 0.0}, "theta_max: got 0.0, expected a finite number above 0"),
+        ({"theta_max": "1"}, "theta_max: got '1', expected a finite number above 0"),
+        ({"clip": 0.0}, "clip: got 0.0, expected a finite number above 0, or None"),
         ({"backend": "fast"}, "backend: got 'fast', expected one of 'auto', 'sequential'"),
         ({"gates": "word"}, "gates: got 'word', expected one of 'token', 'chunk'"),
     ],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from minititans.memory.checks import check_tensor
+from minititans.memory.checks import check_finite, check_tensor
 
 if TYPE_CHECKING:
     from minititans.relatives.rule import Tokens
@@ -45,8 +45,9 @@ def start_or_check(state: Tensor | None, tokens: "Tokens") -> Tensor:
     """The state before the first token: zeros, in at least float32, if None is given."""
     q, v = tokens.q, tokens.v
     shape = (*q.shape[:2], v.shape[-1], q.shape[-1])
+    dtype = torch.promote_types(q.dtype, torch.float32)
     if state is None:
-        return q.new_zeros(shape, dtype=torch.promote_types(q.dtype, torch.float32))
+        return q.new_zeros(shape, dtype=dtype)
     if not isinstance(state, Tensor):
         raise TypeError(f"state: got {type(state).__name__}, expected a tensor or None")
     if state.shape != shape:
@@ -54,6 +55,12 @@ def start_or_check(state: Tensor | None, tokens: "Tokens") -> Tensor:
             f"state: got shape {list(state.shape)}, expected {list(shape)} "
             "[batch heads dim_value dim_key]"
         )
+    if state.dtype not in (dtype, torch.float64):  # the arithmetic is done in it
+        raise TypeError(
+            f"state: got {state.dtype}, expected {dtype}; use state.to({dtype}), "
+            "or start with state=None"
+        )
     if state.device != q.device:
         raise ValueError(f"state: is on {state.device}, expected {q.device}, where q is")
+    check_finite("state", state)
     return state

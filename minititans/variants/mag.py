@@ -8,7 +8,7 @@ from minititans.attention import WindowAttention, WindowState
 from minititans.memory import MemoryState, NeuralMemory
 from minititans.memory.state import State
 from minititans.variants.combine import Combine
-from minititans.variants.persistent import Persistent
+from minititans.variants.persistent import Persistent, check_memory_fits, check_reads
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,14 @@ class MAG(nn.Module):
         self, dim: int, heads: int, memory: NeuralMemory, window: int = 64, persistent: int = 4
     ):
         super().__init__()
+        check_memory_fits(memory, dim)
         self.persistent, self.memory = Persistent(persistent, dim), memory
         self.attention = WindowAttention(dim, heads, window)
         self.combine = Combine(dim)
 
     def forward(self, x: Tensor, state: MAGState | None = None) -> tuple[Tensor, MAGState]:
         MAGState.expect(state)
+        check_reads(self.memory, x)
         if state is None:
             state = MAGState(self.persistent.read_into(self.memory, len(x))[1], None)
         y, window = self.attention(x, state.window, prefix=self.persistent.tokens)

@@ -1,0 +1,106 @@
+"""Refuse tensors that a layer cannot read, before anything is computed with them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from minititans.arguments import shown, whole
+from minititans.memory.checks import check_tensor
+
+POSITION = whole(0, 2**53)  # tokens read so far; the angles of rotary positions are float64
+
+
+def check_sequence(x: Any, dim: int, own: Tensor, name="x", axes="batch time dim") -> None:
+    """x has these axes, and the precision and device of `own`, which is a weight of the layer."""
+    if isinstance(x, Tensor) and x.is_floating_point():
+        if not _same_precision(x, own):
+            raise TypeError(
+                f"{name}: got {dtype_name(x)}, expected {dtype_name(own)}, the layer's own; "
+                f"use {name}.to({own.dtype}), or convert the layer with .to({x.dtype})"
+            )
+        if x.device != own.device:
+            raise ValueError(
+                f"{name}: is on {x.device}, expected {own.device}, where the layer is; "
+                f"use {name}.to({str(own.device)!r})"
+            )
+    check_tensor(name, x, axes, {"dim": dim})
+
+
+def check_kept(name: str, kept: Any, shape: tuple[int, ...], like: Tensor) -> None:
+    """A tensor of a state has this shape, batch first, and goes together with a new one.
+
+    A lower precision is fine (a call under autocast leaves one behind), a higher one is not.
+    """
+    if not isinstance(kept, Tensor):
+        raise TypeError(f"state: its {name} is {shown(kept)}, expected a tensor")
+    if kept.dim() == len(shape) and kept.shape[0] != shape[0]:
+        raise ValueError(f"state: made for batch {kept.shape[0]}, expected batch {shape[0]}")
+    if kept.shape != shape:
+        raise ValueError(
+            f"state: its {name} has shape {list(kept.shape)}, expected {list(shape)}: "
+            "it was made by a layer of another size"
+        )
+    lower = torch.promote_types(kept.dtype, like.dtype) == like.dtype
+    if not kept.is_floating_point() or not (lower or _same_precision(kept, like)):
+        raise TypeError(
+            f"state: its {name} is {dtype_name(kept)}, expected {dtype_name(like)}, the layer's "
+            f"own; use state.to({like.dtype}), or start a new state"
+        )
+    if kept.device != like.device:
+        raise ValueError(
+            f"state: its {name} is on {kept.device}, expected {like.device}; "
+            f"move it with state.to({str(like.device)!r})"
+        )
+
+
+def token_ids(name: str, tokens: Any, vocab_size: int, device: torch.device) -> Tensor:
+    """Tokens `[batch, time]` of any integer type as int64, each from 0 to `vocab_size - 1`."""
+    if not isinstance(tokens, Tensor):
+        raise TypeError(
+            f"{name}: got {type(tokens).__name__}, expected a tensor of whole numbers [batch, time]"
+        )
+    if tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
+        raise TypeError(f"{name}: got {dtype_name(tokens)}, expected a tensor of whole numbers")
+    if tokens.dim() != 2 or 0 in tokens.shape:
+        hint = f"; use {name}[None] for a batch of one" if tokens.dim() == 1 else ""
+        raise ValueError(
+            f"{name}: got shape {list(tokens.shape)}, expected [batch, time], neither empty{hint}"
+        )
+    if tokens.device != device:
+        raise ValueError(
+            f"{name}: is on {tokens.device}, expected {device}, where the model is; "
+            f"use {name}.to({str(device)!r})"
+        )
+    ids = tokens.long()
+    if ids.device.type != "meta" and not torch.compiler.is_compiling():
+        low, high = (int(x) for x in torch.aminmax(ids))
+        if low < 0 and tokens.dtype == torch.uint64:
+            raise ValueError(f"{name}: got values from 2**63 on, expected 0 to {vocab_size - 1}")
+        if low < 0 or high >= vocab_size:
+            raise ValueError(
+                f"{name}: got values from {low} to {high}, expected 0 to {vocab_size - 1}"
+            )
+    return ids
+
+
+def check_generator(generator: Any) -> None:
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"generator: got {type(generator).__name__}, expected a torch.Generator, "
+            "such as torch.Generator().manual_seed(0)"
+        )
+
+
+def dtype_name(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _same_precision(a: Tensor, b: Tensor) -> bool:
+    """Whether a matmul takes both: of one dtype, or any but float64 where autocast converts."""
+    converted, device = {torch.float32, torch.bfloat16, torch.float16}, b.device.type
+    return a.dtype == b.dtype or (
+        {a.dtype, b.dtype} <= converted
+        and torch.amp.is_autocast_available(device)
+        and torch.is_autocast_enabled(device)
+    )
