@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minititans.arguments import shown, whole
+from minititans.arguments import check, shown, whole
 from minititans.memory.checks import check_tensor
 
 POSITION = whole(0, 2**53)  # tokens read so far; the angles of rotary positions are float64
@@ -82,6 +82,13 @@ def token_ids(name: str, tokens: Any, vocab_size: int, device: torch.device) -> 
                 f"{name}: got values from {low} to {high}, expected 0 to {vocab_size - 1}"
             )
     return ids
+
+
+def check_batch(size: Any, length: Any, generator: Any, least: int = 1) -> None:
+    """What every task's `batch` is called with; least: tokens that a row needs."""
+    check(size=size)
+    whole(least).check("length", length)
+    check_generator(generator)
 
 
 def check_generator(generator: Any) -> None:

@@ -13,6 +13,8 @@ is frequent, but only ever follows "New ", so as a guess after anything else it 
 import math
 from collections import Counter, defaultdict
 
+from minititans.arguments import whole
+
 
 class NGram:
     """Learn from `text`; `order` is the number of bytes of context.
@@ -25,8 +27,9 @@ class NGram:
     """
 
     def __init__(self, text: bytes, order: int = 3):
-        if not isinstance(order, int) or order < 0:
-            raise ValueError(f"order: got {order!r}, expected a whole number, 0 or more")
+        whole(0).check("order", order)
+        if not isinstance(text, bytes):
+            raise TypeError(f"text: got {type(text).__name__}, expected bytes")
         if len(text) <= order:
             raise ValueError(f"text: got {len(text)} bytes, expected more than the order, {order}")
         self.order = order
