@@ -155,7 +155,7 @@ class TitansLM(nn.Module):
             return
         POSITION.check("state.tokens", state.tokens)
         if not isinstance(state.blocks, list):
-            raise TypeError(f"state: its blocks are {shown(state.blocks)}, expected a list")
+            raise TypeError(f"state.blocks: got {shown(state.blocks)}, expected a list")
         if len(state.blocks) != len(self.blocks):
             raise ValueError(
                 f"state: made for {len(state.blocks)} layers, expected {len(self.blocks)}"

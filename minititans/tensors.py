@@ -27,30 +27,35 @@ def check_sequence(x: Any, dim: int, own: Tensor, name="x", axes="batch time dim
     check_tensor(name, x, axes, {"dim": dim})
 
 
-def check_kept(name: str, kept: Any, shape: tuple[int, ...], like: Tensor) -> None:
-    """A tensor of a state has this shape, batch first, and goes together with a new one.
+def check_kept(
+    name: str, kept: Any, shape: tuple[int, ...], like: Tensor, exact: bool = False
+) -> None:
+    """A tensor of a state has this shape, batch first, and can be joined to `like`, a new one.
 
-    A lower precision is fine (a call under autocast leaves one behind), a higher one is not.
+    Unless `exact`, a lower precision is fine (a call under autocast leaves one behind); a higher
+    one never is.
     """
+    name = f"state.{name}"
     if not isinstance(kept, Tensor):
-        raise TypeError(f"state: its {name} is {shown(kept)}, expected a tensor")
+        raise TypeError(f"{name}: got {shown(kept)}, expected a tensor")
     if kept.dim() == len(shape) and kept.shape[0] != shape[0]:
         raise ValueError(f"state: made for batch {kept.shape[0]}, expected batch {shape[0]}")
     if kept.shape != shape:
         raise ValueError(
-            f"state: its {name} has shape {list(kept.shape)}, expected {list(shape)}: "
-            "it was made by a layer of another size"
+            f"{name}: got shape {list(kept.shape)}, expected {list(shape)}; "
+            "was the state made by another layer?"
         )
-    lower = torch.promote_types(kept.dtype, like.dtype) == like.dtype
-    if not kept.is_floating_point() or not (lower or _same_precision(kept, like)):
+    joins = torch.promote_types(kept.dtype, like.dtype) == like.dtype or _same_precision(kept, like)
+    fits = joins and kept.is_floating_point() and not exact
+    if not fits and kept.dtype != like.dtype:
         raise TypeError(
-            f"state: its {name} is {dtype_name(kept)}, expected {dtype_name(like)}, the layer's "
-            f"own; use state.to({like.dtype}), or start a new state"
+            f"{name}: got {dtype_name(kept)}, expected {dtype_name(like)}, the layer's own; "
+            f"use state.to({like.dtype}), or start a new state"
         )
     if kept.device != like.device:
         raise ValueError(
-            f"state: its {name} is on {kept.device}, expected {like.device}; "
-            f"move it with state.to({str(like.device)!r})"
+            f"{name}: is on {kept.device}, expected {like.device}; "
+            f"use state.to({str(like.device)!r})"
         )
 
 

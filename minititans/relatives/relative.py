@@ -104,8 +104,11 @@ class Relative(nn.Module):
         return y, RelativeState(S, position + x.shape[1], conv)
 
     def _check(self, state: RelativeState, qkv: Tensor) -> None:
-        """The state was made by a layer of this configuration; the rule itself checks its S."""
+        """The state was made by a layer of this configuration, for this batch and device."""
         POSITION.check("state.position", state.position)
+        dim_head = self.dim // self.heads
+        like = at_least_float32(qkv[:0])
+        check_kept("S", state.S, (len(qkv), self.heads, dim_head, dim_head), like, exact=True)
         width = 0 if self.conv is None else len(self.conv.taps)
         found = state.conv.shape[1] + 1 if getattr(state.conv, "ndim", 0) == 3 else 0
         if width != found:

@@ -100,8 +100,8 @@ class MAC(nn.Module):
         self.memory.check(state.memory, x)
         if not isinstance(state.before, list) or len(state.before) != len(state.memory.weights):
             raise ValueError(
-                f"state: its before is {shown(state.before)}, expected one tensor per layer, "
-                f"{len(state.memory.weights)}"
+                f"state.before: got {shown(state.before)}, expected a list of one tensor per layer "
+                f"of the memory, {len(state.memory.weights)}"
             )
         for before, now in zip(state.before, state.memory.weights):
             check_kept("before", before, now.shape, now)
@@ -110,8 +110,7 @@ class MAC(nn.Module):
         held = 0 if state.open is None else state.open.tokens
         if held != state.position:
             raise ValueError(
-                f"state: holds {held} tokens of the open segment, expected its position, "
-                f"{state.position}"
+                f"state.open: got {held} tokens, expected {state.position}, as state.position says"
             )
         if self.literal and state.position:
             raise ValueError(

@@ -34,6 +34,7 @@ class MAG(nn.Module):
         check_reads(self.memory, x)
         if state is None:
             state = MAGState(self.persistent.read_into(self.memory, len(x))[1], None)
+        self.memory.check(state.memory, x)
         y, window = self.attention(x, state.window, prefix=self.persistent.tokens)
         m, memory = self.memory(x, state.memory)
         return self.combine(y, m), MAGState(memory, window)

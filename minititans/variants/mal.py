@@ -33,6 +33,7 @@ class MAL(nn.Module):
         check_reads(self.memory, x)
         if state is None:
             state = self.before(len(x))
+        self.memory.check(state.memory, x)
         y, memory = self.memory(x, state.memory)
         o, window = self.attention(self.norm(x + y), state.window)
         return y + o, MALState(memory, window)
