@@ -49,7 +49,9 @@ class Argument:
         if not self.fits(value):
             huge = self.kind is int and isinstance(value, int) and self.most is None
             allowed = replace(self, most=LARGEST) if huge and value > LARGEST else self
-            raise ValueError(f"{name}: got {shown(value)}, expected {allowed.expected}")
+            scalar = getattr(value, "ndim", None) == 0  # of numpy or torch
+            hint = f"; use {name}.item()" if scalar and self.fits(value.item()) else ""
+            raise ValueError(f"{name}: got {shown(value)}, expected {allowed.expected}{hint}")
 
     def fits(self, value: Any) -> bool:
         if value is None:
@@ -124,7 +126,7 @@ ARGUMENTS = {
     "max_new_tokens": whole(0),
     "temperature": Argument(float, least=0),
     "top_k": whole(1, none="all tokens"),
-    "seed": whole(0, SEEDS, none="another choice in every call"),
+    "seed": whole(0, SEEDS, none="a different result each time"),
     # batches of a task
     "size": whole(1),
     "length": whole(1),

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from minititans.arguments import check, check_heads, whole
 from minititans.memory.state import State
-from minititans.tensors import POSITION, check_kept, check_sequence
+from minititans.tensors import POSITION, check_kept, check_pairs, check_sequence
 
 WINDOW = whole(1, none="all that came before")
 
@@ -69,6 +69,7 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     x: `[..., time, dim]` with an even dim; positions: `[time]`.
     """
+    check_pairs(x)
     half = x.shape[-1] // 2
     frequency = 10_000.0 ** (-torch.arange(half, device=x.device) / half)
     angle = positions[:, None].to(torch.float64) * frequency  # [time, half]
@@ -204,6 +205,8 @@ def window_attention(
     """
     queries, keys, prefix = q.shape[2], k.shape[2], 0 if k_prefix is None else k_prefix.shape[2]
     scale = v.shape[-1] ** -0.5
+    WINDOW.check("window", window)
+    whole(1, most=keys).check("queries", queries)
     if window is None or queries <= window:
         if prefix:
             k, v = torch.cat([k_prefix, k], 2), torch.cat([v_prefix, v], 2)
@@ -265,6 +268,8 @@ class SegmentAttention(Projections):
         SegmentState.expect(state)
         self.check_input(x)
         self.check_input(retrieved, "retrieved")
+        if not isinstance(persistent, Tensor) or len(persistent) > 0:  # there may be none
+            self.check_input(persistent, "persistent", "tokens dim")
         if retrieved.shape != x.shape:
             raise ValueError(
                 f"retrieved: got shape {list(retrieved.shape)}, expected x's, {list(x.shape)}"

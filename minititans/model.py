@@ -105,6 +105,7 @@ class TitansLM(nn.Module):
         """
         check(max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed)
         prompt, rng = self._ids("prompt", prompt), None
+        self._check(state)
         if seed is not None:
             rng = torch.Generator(device=prompt.device).manual_seed(seed)
         tokens = [prompt]
@@ -160,6 +161,11 @@ class TitansLM(nn.Module):
             raise ValueError(
                 f"state: made for {len(state.blocks)} layers, expected {len(self.blocks)}"
             )
+        for layer, block_state in enumerate(state.blocks):
+            if not isinstance(block_state, State):
+                raise TypeError(
+                    f"state.blocks[{layer}]: got {shown(block_state)}, expected the layer's state"
+                )
 
 
 class Block(nn.Module):
@@ -225,7 +231,7 @@ def _choose(
     logits: Tensor, temperature: float, top_k: int | None, rng: torch.Generator | None
 ) -> Tensor:
     """One token a row from `[batch, vocab]`, as `[batch, 1]`."""
-    if temperature == 0:
+    if temperature < torch.finfo(torch.float32).tiny:  # 0, or 0 as soon as it divides
         return logits.argmax(-1, keepdim=True)
     if top_k is not None:
         smallest = logits.topk(min(top_k, logits.shape[-1])).values[:, -1:]

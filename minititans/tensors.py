@@ -96,6 +96,14 @@ def check_batch(size: Any, length: Any, generator: Any, least: int = 1) -> None:
     check_generator(generator)
 
 
+def check_pairs(x: Tensor) -> None:
+    """Rotary positions turn the channels of x in pairs."""
+    if x.shape[-1] % 2:
+        raise ValueError(
+            f"x: got {x.shape[-1]} channels, expected an even number, to turn in pairs"
+        )
+
+
 def check_generator(generator: Any) -> None:
     if not isinstance(generator, torch.Generator):
         raise TypeError(

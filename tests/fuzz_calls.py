@@ -5,13 +5,19 @@ from functools import cache
 import torch
 
 from minititans import Gates, MemoryState, NeuralMemory, TitansConfig, TitansLM
-from minititans.attention import SegmentAttention, WindowAttention, segment_mask, window_mask
+from minititans.attention import (
+    SegmentAttention,
+    WindowAttention,
+    segment_mask,
+    window_attention,
+    window_mask,
+)
 from minititans.memory import chunked, sequential
-from minititans.relatives import RELATIVES, Tokens, loop
+from minititans.relatives import RELATIVES, Tokens, loop, settings
 from minititans.relatives import chunked as relative_chunked
 from minititans.tasks import load_task
 from minititans.tasks.copying import Copying
-from minititans.tasks.maps import Maps
+from minititans.tasks.maps import Maps, generators
 from minititans.tasks.needle import Needle, accuracy, generator
 from minititans.tasks.ngram import NGram
 from minititans.tasks.text import Text
@@ -26,7 +32,8 @@ def randn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0)).to(dtype)
 
 
-PROMPT, X, Q = torch.zeros(2, 3, dtype=torch.long), randn(2, 3, 8), randn(1, 2, 3, 4)
+PROMPT, X = torch.zeros(2, 3, dtype=torch.long), randn(2, 3, 8)
+Q, GATE = randn(1, 2, 3, 4), torch.full((1, 2, 3), 0.1)
 
 
 def memory(**changed):
@@ -74,8 +81,7 @@ def relative_rule(rule):
 
 def memory_rule(rule):
     def call(state=None, gates=None, chunk_size=2, **changed):
-        gate = torch.full((1, 2, 3), 0.1)
-        good = {"theta": gate, "eta": gate, "alpha": gate}
+        good = {"theta": GATE, "eta": GATE, "alpha": GATE}
         inputs = [changed.pop(name, Q) for name in "qkv"]
         gates = Gates(**(good | changed)) if gates is None else gates
         state = MemoryState.start([torch.eye(4).expand(2, 4, 4)], 1) if state is None else state
@@ -126,6 +132,13 @@ CALLS = {
     "LMM": variant(LMM),
     "deltanet": with_good(RELATIVES["deltanet"], dim=8, heads=2),
     **{f"{name}.forward": reading(name) for name in LAYERS},
+    "SegmentAttention.forward": with_good(
+        SegmentAttention(8, 2, segment=4), persistent=X[0], retrieved=X, x=X
+    ),
+    "window_attention": with_good(window_attention, q=Q, k=Q, v=Q, window=2),
+    "retnet": with_good(settings.retnet, q=Q, k=Q, v=Q, gamma=GATE[0, :, 0]),
+    "mamba2": with_good(settings.mamba2, C=Q, B=Q, x=Q, dt=GATE, A=-GATE[0, :, 0], D=GATE[0, :, 0]),
+    "gated_deltanet": with_good(settings.gated_deltanet, q=Q, k=Q, v=Q, alpha=GATE, beta=GATE),
     "loop": relative_rule(loop),
     "relative_chunked": relative_rule(relative_chunked),
     "load_task": lambda task="copying": load_task(task),
@@ -138,6 +151,9 @@ CALLS = {
     "Text": Text,
     "Text.batch": batch_of(text, length=8),
     "NGram": with_good(NGram, text=b"abracadabra"),
+    "probability": with_good(NGram(b"abracadabra").probability, context=b"abr", byte=97),
+    "bits_per_byte": with_good(NGram(b"abracadabra").bits_per_byte, text=b"abra"),
+    "generators": with_good(generators, name="training", seeds=[0, 1]),
     "Maps": Maps,
     "Maps.batch": with_good(Maps().batch, maps=2, pairs=3, generator=torch.Generator()),
 }

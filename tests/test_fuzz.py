@@ -90,6 +90,12 @@ MODEL = [
             Row(call, name, [torch.full((1, 1), 2**64 - 1, dtype=torch.uint64)], "from 2..63 on"),
             Row(call, name, [PROMPT.to("meta")], "is on meta, expected cpu"),
             Row(call, "state", ["state", {}, 3, [], X], "expected a ModelState"),
+            Row(call, "state", [ModelState([], 0)], "made for 0 layers, expected 1"),
+            Row(call, "state", [ModelState(None, 0)], "expected a list", "state.blocks"),
+            Row(call, "state", [ModelState([None], 3)], "got None, expected", "state.blocks[0]"),
+            Row(
+                call, "state", [ModelState([], -1), ModelState([], NAN)], AT_LEAST_0, "state.tokens"
+            ),
         )
     ),
     Row("generate", "max_new_tokens", NOT_WHOLE, AT_LEAST_0),
@@ -112,6 +118,14 @@ LAYER = [
     Row("window_mask", "keys", NOT_POSITIVE, AT_LEAST_1),
     Row("window_mask", "prefix", NOT_WHOLE, AT_LEAST_0),
     Row("segment_mask", "persistent", NOT_WHOLE, AT_LEAST_0),
+    Row("window_attention", "window", but_none(NOT_POSITIVE), f"{AT_LEAST_1}.*, or None for"),
+    Row("window_attention", "k", [Q[:, :, :2]], "got 3, expected .* at most 2", "queries"),
+    *(
+        Row("SegmentAttention.forward", name, [None, X.double(), X[..., :7], X * NAN, X[0, 0]], "")
+        for name in ("persistent", "retrieved", "x")
+    ),
+    Row("SegmentAttention.forward", "retrieved", [X[:, :2], X[:1]], "expected x's"),
+    Row("SegmentAttention.forward", "state", ["state", {}, X], "expected a SegmentState"),
     Row("deltanet", "chunk_size", NOT_POSITIVE, AT_LEAST_1),
     Row("deltanet", "conv", NOT_WHOLE, AT_LEAST_0),
     Row("deltanet", "projection", [None, "gla", 3], "expected a module's class"),
@@ -165,6 +179,16 @@ LAYER = [
         )
     ),
     Row("relative_chunked", "chunk_size", NOT_POSITIVE, AT_LEAST_1),
+    Row("loop", "q", [None], "got None, expected a tensor", "tokens.q"),
+    Row("loop", "decay", [None], "got None, expected a tensor", "tokens.decay"),
+    Row("retnet", "gamma", [0.5, None], r"expected a tensor \[heads\]"),
+    Row("retnet", "gamma", [Q[0], Q[0, 0, :, 0]], r"got shape .*, expected \[heads 2\]"),
+    Row("retnet", "position", NOT_WHOLE, AT_LEAST_0),
+    Row("mamba2", "A", [-1.0, None], r"expected a tensor \[heads\]"),
+    Row("mamba2", "dt", [Q, Q[0]], r"got shape .*, expected \[batch 1, heads 2, time 3\]"),
+    Row("gated_deltanet", "beta", [1, None, "beta"], "expected a tensor"),
+    Row("gated_deltanet", "alpha", [Q], r"got shape .*, expected \[batch 1, heads 2, time 3\]"),
+    Row("gated_deltanet", "k", [Q[..., :3]], "got shape .*dim_key 4"),
 ]
 
 TASK = [
@@ -190,10 +214,16 @@ TASK = [
         for name in ("length", "samples", "batch", "block")
     ),
     Row("generator", "seed", NOT_WHOLE, AT_LEAST_0),
-    Row("Text", "data", [3, b"file", ["file"]], "expected the path of a file or folder"),
+    Row("Text", "data", [3, b"file", ["file"], ""], "expected the path of a file or folder"),
     Row("Text", "data", ["/no/such/file"], "does not exist"),
     Row("NGram", "order", NOT_WHOLE, AT_LEAST_0),
     Row("NGram", "text", [None, "text", 3], "expected bytes"),
+    Row("NGram", "text", [b"", b"abc"], "expected more than the order, 3"),
+    Row("probability", "context", [None, "abr"], "expected bytes"),
+    Row("probability", "byte", [None, -1, 256, "a", 0.5, NAN], "from 0 to 255"),
+    Row("bits_per_byte", "text", [None, "abra", b"", b"a"], "expected (bytes|at least 2)"),
+    Row("generators", "seeds", [3, None, {0}], "expected a list of whole numbers"),
+    Row("generators", "seeds", [[0, bad] for bad in NOT_WHOLE], AT_LEAST_0),
     Row("Maps", "dim", NOT_POSITIVE, AT_LEAST_1),
     Row("Maps", "units", NOT_POSITIVE, AT_LEAST_1),
     Row("Maps", "slope", but_none(NOT_A_NUMBER), "expected a finite number, or None"),

@@ -112,5 +112,9 @@ def open_stream(name: str, subset: str | None) -> Any:
     path = Path(name)
     if path.exists():
         files = sorted(map(str, path.rglob("*.parquet"))) if path.is_dir() else [name]
+        if not files:
+            raise ValueError(f"dataset: there is no .parquet file in {name}")
         return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
+    if name.endswith(".parquet"):
+        raise ValueError(f"dataset: {name} does not exist")
     return datasets.load_dataset(name, subset, split="train", streaming=True)

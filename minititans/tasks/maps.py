@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minititans.arguments import Argument, whole
+from minititans.arguments import Argument, shown, whole
 from minititans.memory.checks import check_tensor
 from minititans.tensors import check_generator
 
@@ -92,6 +92,8 @@ def generators(name: str, seeds: Sequence[int]) -> list[torch.Generator]:
     tensor([False])
     """
     Argument(str).check("name", name)
+    if not isinstance(seeds, Sequence):
+        raise TypeError(f"seeds: got {shown(seeds)}, expected a list of whole numbers")
     for seed in seeds:
         whole(0).check("seeds", seed)
     offset = int.from_bytes(name.encode(), "little") % 1_000_003

@@ -35,8 +35,8 @@ class Text:
     vocab_size = 256
 
     def __init__(self, data: str | Path | None = None):
-        if data is not None and not isinstance(data, (str, Path)):
-            raise TypeError(
+        if data is not None and not (isinstance(data, (str, Path)) and str(data)):
+            raise ValueError(
                 f"data: got {shown(data)}, expected the path of a file or folder, "
                 "or None for the built-in corpus"
             )
