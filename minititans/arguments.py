@@ -122,6 +122,8 @@ ARGUMENTS = {
     "theta_max": Argument(float, above=0),
     "clip": Argument(float, above=0, none="no clipping"),
     "residual_norm": SWITCH,
+    "exact": SWITCH,
+    "residual": SWITCH,
     # generation
     "max_new_tokens": whole(0),
     "temperature": Argument(float, least=0),

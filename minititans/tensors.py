@@ -9,6 +9,7 @@ from minititans.arguments import check, shown, whole
 from minititans.memory.checks import check_tensor
 
 POSITION = whole(0, 2**53)  # tokens read so far; the angles of rotary positions are float64
+CONVERTED = {torch.float32, torch.bfloat16, torch.float16}  # by autocast, when it is on
 
 
 def check_sequence(x: Any, dim: int, own: Tensor, name="x", axes="batch time dim") -> None:
@@ -45,9 +46,9 @@ def check_kept(
             f"{name}: got shape {list(kept.shape)}, expected {list(shape)}; "
             "was the state made by another layer?"
         )
-    joins = torch.promote_types(kept.dtype, like.dtype) == like.dtype or _same_precision(kept, like)
-    fits = joins and kept.is_floating_point() and not exact
-    if not fits and kept.dtype != like.dtype:
+    lower = kept.dtype in CONVERTED and kept.itemsize < like.itemsize
+    joins = (lower or _same_precision(kept, like)) and not exact
+    if kept.dtype != like.dtype and not joins:
         raise TypeError(
             f"{name}: got {dtype_name(kept)}, expected {dtype_name(like)}, the layer's own; "
             f"use state.to({like.dtype}), or start a new state"
@@ -117,10 +118,10 @@ def dtype_name(tensor: Tensor) -> str:
 
 
 def _same_precision(a: Tensor, b: Tensor) -> bool:
-    """Whether a matmul takes both: of one dtype, or any but float64 where autocast converts."""
-    converted, device = {torch.float32, torch.bfloat16, torch.float16}, b.device.type
+    """Whether a matmul takes both: of one dtype, or of any that autocast converts, inside it."""
+    device = b.device.type
     return a.dtype == b.dtype or (
-        {a.dtype, b.dtype} <= converted
+        {a.dtype, b.dtype} <= CONVERTED
         and torch.amp.is_autocast_available(device)
         and torch.is_autocast_enabled(device)
     )

@@ -3,7 +3,8 @@
 from torch import Tensor, nn
 
 from minititans.memory import MemoryState, NeuralMemory
-from minititans.variants.persistent import Persistent, check_memory_fits, check_reads
+from minititans.variants.checks import check_memory_fits, check_reads
+from minititans.variants.persistent import Persistent
 
 
 class LMM(nn.Module):

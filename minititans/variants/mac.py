@@ -11,8 +11,9 @@ from minititans.attention import SegmentAttention, SegmentState
 from minititans.memory import MemoryState, NeuralMemory
 from minititans.memory.state import State
 from minititans.tensors import check_kept
+from minititans.variants.checks import check_memory_fits, check_reads
 from minititans.variants.combine import Combine
-from minititans.variants.persistent import Persistent, check_memory_fits, check_reads
+from minititans.variants.persistent import Persistent
 
 
 @dataclass(frozen=True)

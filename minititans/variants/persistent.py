@@ -5,7 +5,6 @@ from torch import Tensor, nn
 
 from minititans.arguments import check
 from minititans.memory import MemoryState, NeuralMemory
-from minititans.tensors import check_sequence
 
 
 class Persistent(nn.Module):
@@ -24,17 +23,3 @@ class Persistent(nn.Module):
         if self.tokens is None:
             return None, memory.start(batch)
         return memory(self.tokens.expand(batch, -1, -1))
-
-
-def check_reads(memory: NeuralMemory, x: Tensor) -> None:
-    """x is a sequence that a variant around this memory can read."""
-    check_sequence(x, memory.dim, memory.to_qkv.weight)
-
-
-def check_memory_fits(memory: NeuralMemory, dim: int) -> None:
-    """A variant of size `dim` can be built around this memory."""
-    if not isinstance(memory, NeuralMemory):
-        raise TypeError(f"memory: got {type(memory).__name__}, expected a NeuralMemory")
-    check(dim=dim)
-    if memory.dim != dim:
-        raise ValueError(f"memory: its dim is {memory.dim}, expected {dim}, the variant's")
