@@ -5,19 +5,12 @@ its own, where a name means something special. Nothing here imports torch, so th
 declarations can serve a command line whose `--help` answers at once.
 """
 
-import operator
 import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
 LARGEST = 10**9  # of any size or count; beyond it torch's own errors speak of overflow and bytes
 SEEDS = 2**63 - 1  # the largest number that every generator of torch takes
-BOUNDS = {
-    "least": ("at least", operator.ge),
-    "above": ("above", operator.gt),
-    "most": ("at most", operator.le),
-    "below": ("below", operator.lt),
-}
 
 
 @dataclass(frozen=True)
@@ -63,8 +56,13 @@ class Argument:
         if not isinstance(value, (int, self.kind)):
             return False
         largest = sys.float_info.max if self.kind is float else self.most or LARGEST
-        in_range = (BOUNDS[name][1](value, bound) for name, bound in self._bounds())
-        return abs(value) <= largest and all(in_range)  # so neither NaN nor infinite
+        return (
+            abs(value) <= largest  # so neither NaN nor infinite
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
 
     @property
     def expected(self) -> str:
@@ -74,15 +72,13 @@ class Argument:
         elif self.kind is bool:
             words = "True or False"
         else:
-            bounds = " and ".join(f"{BOUNDS[name][0]} {bound:,}" for name, bound in self._bounds())
+            known = {"at least": self.least, "above": self.above}
+            known |= {"at most": self.most, "below": self.below}
+            bounds = " and ".join(f"{name} {x:,}" for name, x in known.items() if x is not None)
             of = " of " if bounds.startswith("at") else " "
             number = "a whole number" if self.kind is int else "a finite number"
             words = number + of + bounds if bounds else number
         return words if self.none is None else f"{words}, or None for {self.none}"
-
-    def _bounds(self) -> list[tuple[str, float]]:
-        bounds = ((name, getattr(self, name)) for name in BOUNDS)
-        return [(name, bound) for name, bound in bounds if bound is not None]
 
 
 def whole(least: int, most: int | None = None, none: str | None = None) -> Argument:
@@ -100,13 +96,16 @@ ARGUMENTS = {
     "variant": Argument(str),
     "vocab_size": whole(1),
     "dim": whole(1),
-    "layers": whole(1),
+    "layers": whole(1, 10_000),
     "heads": whole(1),
     "ff": whole(1, none="8/3 of dim"),
     "tie": SWITCH,
     "window": whole(1),
     "segment": whole(1),
     "persistent": whole(0),
+    "queries": whole(1),
+    "keys": whole(1),
+    "prefix": whole(0),
     "literal": SWITCH,
     "checkpoint": SWITCH,
     "target": Argument(float, above=0, most=10**12),

@@ -33,15 +33,20 @@ def window_mask(queries: int, keys: int, window: int | None, prefix: int = 0) ->
             [1, 0, 1, 1, 0],
             [1, 0, 0, 1, 1]], dtype=torch.int32)
     """
-    WINDOW.check("window", window)
-    whole(1).check("keys", keys)
-    whole(1, most=keys).check("queries", queries)
-    whole(0).check("prefix", prefix)
+    _check_window(queries, keys, window)
+    check(prefix=prefix)
     distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)  # [queries, keys]
     seen = distance >= 0
     if window is not None:
         seen &= distance < window
     return F.pad(seen, (prefix, 0), value=True)
+
+
+def _check_window(queries: int, keys: int, window: int | None) -> None:
+    WINDOW.check("window", window)
+    check(queries=queries, keys=keys)
+    if queries > keys:
+        raise ValueError(f"queries: got {queries}, expected at most as many as keys, {keys}")
 
 
 def segment_mask(queries: int, length: int, persistent: int, literal: bool = False) -> Tensor:
@@ -205,8 +210,7 @@ def window_attention(
     """
     queries, keys, prefix = q.shape[2], k.shape[2], 0 if k_prefix is None else k_prefix.shape[2]
     scale = v.shape[-1] ** -0.5
-    WINDOW.check("window", window)
-    whole(1, most=keys).check("queries", queries)
+    _check_window(queries, keys, window)
     if window is None or queries <= window:
         if prefix:
             k, v = torch.cat([k_prefix, k], 2), torch.cat([v_prefix, v], 2)

@@ -114,12 +114,19 @@ LAYER = [
     Row("WindowAttention", "window", but_none(NOT_POSITIVE), f"{AT_LEAST_1}.*, or None for"),
     Row("SegmentAttention", "segment", NOT_POSITIVE, AT_LEAST_1),
     Row("SegmentAttention", "literal", NOT_A_SWITCH, "expected True or False"),
-    Row("window_mask", "queries", [*NOT_POSITIVE, 4], f"{AT_LEAST_1} and at most 3"),
+    Row("window_mask", "queries", NOT_POSITIVE, AT_LEAST_1),
+    Row("window_mask", "queries", [4], "got 4, expected at most as many as keys, 3"),
     Row("window_mask", "keys", NOT_POSITIVE, AT_LEAST_1),
     Row("window_mask", "prefix", NOT_WHOLE, AT_LEAST_0),
     Row("segment_mask", "persistent", NOT_WHOLE, AT_LEAST_0),
     Row("window_attention", "window", but_none(NOT_POSITIVE), f"{AT_LEAST_1}.*, or None for"),
-    Row("window_attention", "k", [Q[:, :, :2]], "got 3, expected .* at most 2", "queries"),
+    Row(
+        "window_attention",
+        "k",
+        [Q[:, :, :2]],
+        "got 3, expected at most as many as keys, 2",
+        "queries",
+    ),
     *(
         Row("SegmentAttention.forward", name, [None, X.double(), X[..., :7], X * NAN, X[0, 0]], "")
         for name in ("persistent", "retrieved", "x")
