@@ -1,49 +1,162 @@
-"""Refuse settings that make no sense, by their names. Without torch, which `--help` can spare."""
+"""What each argument may be, declared once: its type, its range and the words of its error.
+
+`ARGUMENTS` is the table, and `check(dim=0)` looks a value up in it; an `Argument` also works on
+its own, where a name means something special. Nothing here imports torch, so the same
+declarations can serve a command line whose `--help` answers at once.
+"""
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+LARGEST = 10**9  # of any size or count; beyond it torch's own errors speak of overflow and bytes
+SEEDS = 2**63 - 1  # the largest number that every generator of torch takes
 
 
-def check_positive(name: str, number: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ValueError(f"{name}: got {number!r}, expected a whole number of at least 1")
+@dataclass(frozen=True)
+class Argument:
+    """One argument. kind: `int`, `float` (takes whole numbers, too), `bool` or `str`.
+
+    least, most:  bounds that a number may reach
+    above, below: bounds that it may not reach
+    choices:      the strings that are allowed; empty for any
+    none:         what None stands for; without it None is refused
+
+    >>> Argument(float, least=0, below=1).expected
+    'a finite number of at least 0 and below 1'
+    >>> Argument(int, least=1, none="all of them").check("top_k", 0)
+    Traceback (most recent call last):
+    ValueError: top_k: got 0, expected a whole number of at least 1, or None for all of them
+    """
+
+    kind: type
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    none: str | None = None
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise a ValueError that names the argument, unless `value` is allowed."""
+        if not self.fits(value):
+            huge = self.kind is int and isinstance(value, int) and self.most is None
+            allowed = replace(self, most=LARGEST) if huge and value > LARGEST else self
+            scalar = getattr(value, "ndim", None) == 0  # of numpy or torch
+            hint = f"; use {name}.item()" if scalar and self.fits(value.item()) else ""
+            raise ValueError(f"{name}: got {shown(value)}, expected {allowed.expected}{hint}")
+
+    def fits(self, value: Any) -> bool:
+        if value is None:
+            return self.none is not None
+        if self.kind is str:
+            return isinstance(value, str) and (not self.choices or value in self.choices)
+        if isinstance(value, bool) or self.kind is bool:
+            return isinstance(value, bool) and self.kind is bool
+        if not isinstance(value, (int, self.kind)):
+            return False
+        largest = sys.float_info.max if self.kind is float else self.most or LARGEST
+        return (
+            abs(value) <= largest  # so neither NaN nor infinite
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+            and (self.below is None or value < self.below)
+        )
+
+    @property
+    def expected(self) -> str:
+        """What is allowed, in words."""
+        if self.kind is str:
+            words = f"one of {', '.join(map(repr, self.choices))}" if self.choices else "a string"
+        elif self.kind is bool:
+            words = "True or False"
+        else:
+            known = {"at least": self.least, "above": self.above}
+            known |= {"at most": self.most, "below": self.below}
+            bounds = " and ".join(f"{name} {x:,}" for name, x in known.items() if x is not None)
+            of = " of " if bounds.startswith("at") else " "
+            number = "a whole number" if self.kind is int else "a finite number"
+            words = number + of + bounds if bounds else number
+        return words if self.none is None else f"{words}, or None for {self.none}"
 
 
-def check_count(name: str, number: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise ValueError(f"{name}: got {number!r}, expected a whole number of at least 0")
+def whole(least: int, most: int | None = None, none: str | None = None) -> Argument:
+    return Argument(int, least=least, most=most, none=none)
 
 
-def check_switch(name: str, value: bool) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: got {value!r}, expected True or False")
+def choice(*names: str) -> Argument:
+    return Argument(str, choices=names)
 
 
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: got {value!r}, expected one of {', '.join(map(repr, choices))}")
+SWITCH = Argument(bool)
+
+ARGUMENTS = {
+    # a model
+    "variant": Argument(str),
+    "vocab_size": whole(1),
+    "dim": whole(1),
+    "layers": whole(1, 10_000),
+    "heads": whole(1),
+    "ff": whole(1, none="8/3 of dim"),
+    "tie": SWITCH,
+    "window": whole(1),
+    "segment": whole(1),
+    "persistent": whole(0),
+    "queries": whole(1),
+    "keys": whole(1),
+    "prefix": whole(0),
+    "literal": SWITCH,
+    "checkpoint": SWITCH,
+    "target": Argument(float, above=0, most=10**12),
+    # a memory
+    "depth": whole(1, 4),
+    "expansion": whole(1),
+    "chunk_size": whole(1),
+    "momentum": SWITCH,
+    "forgetting": SWITCH,
+    "conv": whole(0),
+    "backend": choice("auto", "sequential", "chunked", "fast", "scan", "triton"),
+    "gates": choice("token", "chunk"),
+    "exact": SWITCH,
+    "residual": SWITCH,
+    "theta_start": Argument(float, above=0, below=1),
+    "eta_start": Argument(float, above=0, below=0.7),
+    "alpha_start": Argument(float, above=0, below=1),
+    # generation
+    "max_new_tokens": whole(0),
+    "temperature": Argument(float, least=0),
+    "top_k": whole(1, none="all tokens"),
+    "seed": whole(0, SEEDS, none="a different result each time"),
+    # batches of a task
+    "size": whole(1),
+    "length": whole(1),
+}
 
 
-def check_memory(
-    depth: int, expansion: int, chunk_size: int, momentum: bool, forgetting: bool, conv: int,
-    gates: str, exact: bool, residual: bool,
-    theta_start: float, eta_start: float, alpha_start: float,
-) -> None:  # fmt: skip
-    """The settings of a memory, wherever they are given."""
-    for name, number in {"depth": depth, "expansion": expansion, "chunk_size": chunk_size}.items():
-        check_positive(name, number)
-    if depth > 4:
-        raise ValueError(f"depth: got {depth}, expected 1 to 4")
-    switches = {"momentum": momentum, "forgetting": forgetting}
-    for name, value in {**switches, "exact": exact, "residual": residual}.items():
-        check_switch(name, value)
-    check_count("conv", conv)
-    check_choice("gates", gates, ("token", "chunk"))
-    starts = {"theta": (theta_start, 1), "eta": (eta_start, 0.7), "alpha": (alpha_start, 1)}
-    for name, (number, below) in starts.items():
-        if not _is_positive(number) or number >= below:
-            raise ValueError(
-                f"{name}_start: got {number!r}, expected a number between 0 and {below}"
-            )
+def check(**values: Any) -> None:
+    """Refuse the first value that `ARGUMENTS` does not allow, by its name.
+
+    >>> check(dim=64, conv=-1)
+    Traceback (most recent call last):
+    ValueError: conv: got -1, expected a whole number of at least 0
+    """
+    for name, value in values.items():
+        ARGUMENTS[name].check(name, value)
 
 
-def _is_positive(number: float) -> bool:
-    real = isinstance(number, (int, float)) and not isinstance(number, bool)
-    return real and 0 < number < float("inf")
+def check_heads(dim: int, heads: int) -> None:
+    """Sizes of a layer whose heads share its channels equally."""
+    check(dim=dim, heads=heads)
+    if dim % heads:
+        raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: short, whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        text = ""
+    short = 0 < len(text) <= 60 and "\n" not in text
+    return text if short else f"a value of type {type(value).__name__}"

@@ -12,7 +12,11 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
+from minititans.arguments import check, check_heads, whole
 from minititans.memory.state import State
+from minititans.tensors import POSITION, check_kept, check_pairs, check_sequence
+
+WINDOW = whole(1, none="all that came before")
 
 # ---------------------------------------------------------------------------------- masks
 
@@ -29,11 +33,20 @@ def window_mask(queries: int, keys: int, window: int | None, prefix: int = 0) ->
             [1, 0, 1, 1, 0],
             [1, 0, 0, 1, 1]], dtype=torch.int32)
     """
+    _check_window(queries, keys, window)
+    check(prefix=prefix)
     distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)  # [queries, keys]
     seen = distance >= 0
     if window is not None:
         seen &= distance < window
     return F.pad(seen, (prefix, 0), value=True)
+
+
+def _check_window(queries: int, keys: int, window: int | None) -> None:
+    WINDOW.check("window", window)
+    check(queries=queries, keys=keys)
+    if queries > keys:
+        raise ValueError(f"queries: got {queries}, expected at most as many as keys, {keys}")
 
 
 def segment_mask(queries: int, length: int, persistent: int, literal: bool = False) -> Tensor:
@@ -47,6 +60,7 @@ def segment_mask(queries: int, length: int, persistent: int, literal: bool = Fal
     tensor([[1, 1, 0, 1, 0],
             [1, 1, 1, 1, 1]], dtype=torch.int32)
     """
+    check(length=length, persistent=persistent, literal=literal)
     causal = window_mask(queries, length, window=None)
     retrieved = torch.ones_like(causal) if literal else causal
     return torch.cat([F.pad(retrieved, (persistent, 0), value=True), causal], 1)
@@ -60,6 +74,7 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 
     x: `[..., time, dim]` with an even dim; positions: `[time]`.
     """
+    check_pairs(x)
     half = x.shape[-1] // 2
     frequency = 10_000.0 ** (-torch.arange(half, device=x.device) / half)
     angle = positions[:, None].to(torch.float64) * frequency  # [time, half]
@@ -73,17 +88,22 @@ class Projections(nn.Module):
 
     def __init__(self, dim: int, heads: int):
         super().__init__()
-        if dim % heads or dim // heads % 2:
+        check_heads(dim, heads)
+        if dim // heads % 2:
             raise ValueError(
-                f"dim: got {dim}, expected heads ({heads}) times an even number for rotary pairs"
+                f"dim: got {dim}, expected heads, {heads}, times an even number: "
+                "rotary positions turn channels in pairs"
             )
-        self.heads = heads
+        self.dim, self.heads = dim, heads
         self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
         self.to_out = nn.Linear(dim, dim, bias=False)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`[batch, time, dim]` to three times `[batch, heads, time, dim_head]`."""
         return rearrange(self.to_qkv(x), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
+
+    def check_input(self, x: Tensor, name: str = "x", axes: str = "batch time dim") -> None:
+        check_sequence(x, self.dim, self.to_qkv.weight, name, axes)
 
     def join(self, y: Tensor) -> Tensor:
         return self.to_out(rearrange(y, "b h t d -> b t (h d)"))
@@ -92,8 +112,23 @@ class Projections(nn.Module):
 # ---------------------------------------------------------------------------------- window
 
 
+class KeysAndValues(State):
+    """What the states of both kinds of attention share: keys `[batch, heads, tokens, dim_head]`."""
+
+    @property
+    def tokens(self) -> int:
+        four_axes = isinstance(self.keys, Tensor) and self.keys.dim() == 4
+        return self.keys.shape[2] if four_axes else 0
+
+    def check(self, k: Tensor) -> None:
+        """Every tensor holds the same number of tokens, and goes together with k, a new key."""
+        for name, tensor in vars(self).items():
+            if name != "position":
+                check_kept(name, tensor, (*k.shape[:2], self.tokens, k.shape[3]), k)
+
+
 @dataclass(frozen=True)
-class WindowState(State):
+class WindowState(KeysAndValues):
     """The last keys and values that the next token can still see, and how many tokens passed."""
 
     keys: Tensor  # [batch, heads, at most window - 1, dim_head], rotated
@@ -115,12 +150,16 @@ class WindowAttention(Projections):
 
     def __init__(self, dim: int, heads: int, window: int | None):
         super().__init__(dim, heads)
+        WINDOW.check("window", window)
         self.window = window
 
     def forward(
         self, x: Tensor, state: WindowState | None = None, prefix: Tensor | None = None
     ) -> tuple[Tensor, WindowState]:
         WindowState.expect(state)
+        self.check_input(x)
+        if prefix is not None:
+            self.check_input(prefix, "prefix", "tokens dim")
         batch, time = x.shape[:2]
         q, k, v = self.split(x)
         if state is None:
@@ -147,20 +186,14 @@ class WindowAttention(Projections):
 
     def check(self, state: WindowState, k: Tensor) -> None:
         """The state was made by attention of this shape and window, for this batch."""
-        batch, heads, kept, size = state.keys.shape
-        if (batch, heads, size) != (k.shape[0], k.shape[1], k.shape[3]):
-            raise ValueError(
-                f"state: made for batch {batch}, {heads} heads of {size} numbers, expected batch "
-                f"{k.shape[0]}, {k.shape[1]} heads of {k.shape[3]}"
-            )
+        POSITION.check("state.position", state.position)
         seen = state.position if self.window is None else min(state.position, self.window - 1)
-        if kept != seen:
+        state.check(k)
+        if state.tokens != seen:
             raise ValueError(
-                f"state: holds {kept} tokens after {state.position}, expected {seen}: it was made "
-                f"with another window than {self.window}"
+                f"state: holds {state.tokens} tokens after {state.position}, expected {seen}: "
+                f"it was made with another window than {self.window}"
             )
-        if state.keys.device != k.device:
-            raise ValueError(f"state: is on {state.keys.device}, expected {k.device}")
 
 
 def window_attention(
@@ -177,6 +210,7 @@ def window_attention(
     """
     queries, keys, prefix = q.shape[2], k.shape[2], 0 if k_prefix is None else k_prefix.shape[2]
     scale = v.shape[-1] ** -0.5
+    _check_window(queries, keys, window)
     if window is None or queries <= window:
         if prefix:
             k, v = torch.cat([k_prefix, k], 2), torch.cat([v_prefix, v], 2)
@@ -210,7 +244,7 @@ def window_attention(
 
 
 @dataclass(frozen=True)
-class SegmentState(State):
+class SegmentState(KeysAndValues):
     """Keys and values of the open segment: what was retrieved, and its own tokens."""
 
     retrieved_keys: Tensor  # [batch, heads, tokens so far, dim_head]
@@ -228,17 +262,33 @@ class SegmentAttention(Projections):
 
     def __init__(self, dim: int, heads: int, segment: int, literal: bool = False):
         super().__init__(dim, heads)
+        check(segment=segment, literal=literal)
         self.segment, self.literal = segment, literal
 
     def forward(
         self, persistent: Tensor, retrieved: Tensor, x: Tensor, state: SegmentState | None = None
     ) -> tuple[Tensor, SegmentState]:
         """persistent: `[tokens, dim]`; retrieved and x: `[batch, time, dim]`, part of a segment."""
+        SegmentState.expect(state)
+        self.check_input(x)
+        self.check_input(retrieved, "retrieved")
+        if not isinstance(persistent, Tensor) or len(persistent) > 0:  # there may be none
+            self.check_input(persistent, "persistent", "tokens dim")
+        if retrieved.shape != x.shape:
+            raise ValueError(
+                f"retrieved: got shape {list(retrieved.shape)}, expected x's, {list(x.shape)}"
+            )
         batch, time, persistents = x.shape[0], x.shape[1], len(persistent)
-        so_far = 0 if state is None else state.keys.shape[2]
-        place = torch.arange(so_far, so_far + time, device=x.device) + persistents
-
         q, k, v = self.split(x)
+        so_far = 0
+        if state is not None:
+            state.check(k)
+            so_far = state.tokens
+        if so_far + time > self.segment:
+            raise ValueError(
+                f"x: got {time} tokens after {so_far}, expected at most {self.segment} in a segment"
+            )
+        place = torch.arange(so_far, so_far + time, device=x.device) + persistents
         _, k_h, v_h = self.split(retrieved)
         _, k_p, v_p = self.split(persistent.expand(batch, -1, -1))
         q, k = rotate(q, place + self.segment), rotate(k, place + self.segment)

@@ -1,4 +1,4 @@
-"""The command `minititans`: one function a subcommand.
+"""The command `minititans`: one function per subcommand.
 
 Nothing here imports torch before a subcommand needs it, so that `minititans doctor` can still say
 what is wrong on a machine where torch is missing.
@@ -52,7 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     about_progress = "show which exercises are solved and what is next"
     progress = commands.add_parser("progress", help=about_progress, description=about_progress)
     progress.add_argument("--folder", help="the course's folder (default: found from here upwards)")
-    progress.add_argument("--reset", action="store_true", help="begin anew; the old file is kept")
+    progress.add_argument("--reset", action="store_true", help="start over; the old file is kept")
     progress.set_defaults(run=run_progress)
 
     about_grade = "grade what students handed in: a table, and which mistakes the class made"
@@ -92,7 +92,7 @@ def run_progress(arguments: argparse.Namespace) -> int:
         return 1
     if arguments.reset:
         old = reset(folder)
-        print(f"Progress begins anew. The old one is in {old}." if old else "There was none yet.")
+        print(f"Progress starts over. The old file is {old}." if old else "There was none yet.")
         return 0
     progress(folder)
     return 0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from minititans.arguments import check_count, check_memory, check_positive, check_switch
+from minititans.arguments import check, check_heads, choice
 
 VARIANTS = ("mac", "mag", "mal", "lmm")
 ATTENTIONS = ("transformer", "swa")  # full causal attention, and in a sliding window
@@ -65,18 +65,12 @@ class TitansConfig:
     checkpoint: bool = False
 
     def __post_init__(self):
-        for name in ("vocab_size", "dim", "layers", "heads", "window", "segment"):
-            check_positive(name, getattr(self, name))
-        for name in ("tie", "literal", "checkpoint"):
-            check_switch(name, getattr(self, name))
-        check_count("persistent", self.persistent)
-        if self.ff is not None:
-            check_positive("ff", self.ff)
-        if not isinstance(self.variant, str):
-            raise ValueError(f"variant: got {self.variant!r}, expected a name such as 'mac'")
-        check_memory(**{name: getattr(self, name) for name in MEMORY})
+        check(**vars(self))
+        check_heads(self.dim, self.heads)
         if self.literal and self.variant != "mac":
-            raise ValueError(f"literal: is MAC's, but variant is {self.variant!r}")
+            raise ValueError(
+                f"literal: got True, expected False: it is for 'mac', not {self.variant!r}"
+            )
 
     @property
     def ff_size(self) -> int:
@@ -92,12 +86,13 @@ class TitansConfig:
         """
         from minititans.model import count_parameters
 
+        check(target=target)
         step = 1 if target < 1e7 else 8  # multiples of 8 suit the hardware, where it matters
         without = count_parameters(replace(self, ff=step)) - 3 * self.dim * step * self.layers
         ff = round((target - without) / (3 * self.dim * self.layers) / step) * step
         if ff < 1:
             raise ValueError(
-                f"target: {target:,.0f} parameters, but this {self.variant} has {without:,} "
+                f"target: got {target:,.0f} parameters, but this {self.variant} has {without:,} "
                 "before its feed-forward layers; make it narrower or shallower"
             )
         return replace(self, ff=ff)
@@ -109,8 +104,7 @@ class TitansConfig:
         >>> TitansConfig.preset("170m").dim
         768
         """
-        if name not in PRESETS:
-            raise ValueError(f"name: got {name!r}, expected one of {', '.join(PRESETS)}")
+        choice(*PRESETS).check("preset", name)
         dim, layers, heads, parameters = PRESETS[name]
         sizes = {"vocab_size": 32_000, "dim": dim, "layers": layers, "heads": heads}
         memory = {"chunk_size": 64, "window": 512, "segment": 512, "persistent": 16}

@@ -14,12 +14,14 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from minititans.arguments import check, shown
 from minititans.attention import WindowAttention
 from minititans.config import ATTENTIONS, MEMORY, VARIANTS, TitansConfig
 from minititans.memory import NeuralMemory
 from minititans.memory.files import write_whole
 from minititans.memory.state import State
 from minititans.relatives import RELATIVES
+from minititans.tensors import POSITION, token_ids
 from minititans.variants import LMM, MAC, MAG, MAL
 
 FORMAT = "minititans.TitansLM.1"
@@ -47,6 +49,11 @@ class TitansLM(nn.Module):
 
     def __init__(self, config: TitansConfig):
         super().__init__()
+        if not isinstance(config, TitansConfig):
+            raise TypeError(
+                f"config: got {shown(config)}, expected a TitansConfig, such as "
+                "TitansConfig(variant='mac')"
+            )
         self.config = config
         self.embed = nn.Embedding(config.vocab_size, config.dim)
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.layers))
@@ -64,8 +71,9 @@ class TitansLM(nn.Module):
 
     def _read(self, tokens: Tensor, state: ModelState | None) -> tuple[Tensor, ModelState]:
         """All but norm and head: `[batch, time, dim]`."""
-        self._check(tokens, state)
-        x = self.embed(tokens.long())  # [batch, time, dim]
+        tokens = self._ids("tokens", tokens)
+        self._check(state)
+        x = self.embed(tokens)  # [batch, time, dim]
         if self.config.tie:
             x = x * self.config.dim**0.5  # small for the head, of size 1 for the blocks
         before = [None] * len(self.blocks) if state is None else state.blocks
@@ -95,13 +103,9 @@ class TitansLM(nn.Module):
         attention keeps everything). temperature 0 always takes the likeliest; a seed makes the
         choice repeatable.
         """
-        if not 0 <= temperature < float("inf"):
-            raise ValueError(f"temperature: got {temperature!r}, expected 0 or more")
-        if top_k is not None and not (isinstance(top_k, int) and top_k >= 1):
-            raise ValueError(f"top_k: got {top_k!r}, expected at least 1, or None for all")
-        if max_new_tokens < 0:
-            raise ValueError(f"max_new_tokens: got {max_new_tokens!r}, expected 0 or more")
-        rng = None
+        check(max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed)
+        prompt, rng = self._ids("prompt", prompt), None
+        self._check(state)
         if seed is not None:
             rng = torch.Generator(device=prompt.device).manual_seed(seed)
         tokens = [prompt]
@@ -143,31 +147,24 @@ class TitansLM(nn.Module):
             del weights["head.weight"]
         return weights
 
-    def _check(self, tokens: Tensor, state: ModelState | None) -> None:
-        if (
-            not isinstance(tokens, Tensor)
-            or tokens.is_floating_point()
-            or tokens.is_complex()
-            or tokens.dtype == torch.bool
-        ):
-            found = tokens.dtype if isinstance(tokens, Tensor) else type(tokens).__name__
-            raise TypeError(f"tokens: got {found}, expected a tensor of whole numbers")
-        if tokens.dim() != 2 or 0 in tokens.shape:
+    def _ids(self, name: str, tokens: Tensor) -> Tensor:
+        return token_ids(name, tokens, self.config.vocab_size, self.embed.weight.device)
+
+    def _check(self, state: ModelState | None) -> None:
+        ModelState.expect(state)
+        if state is None:
+            return
+        POSITION.check("state.tokens", state.tokens)
+        if not isinstance(state.blocks, list):
+            raise TypeError(f"state.blocks: got {shown(state.blocks)}, expected a list")
+        if len(state.blocks) != len(self.blocks):
             raise ValueError(
-                f"tokens: got shape {list(tokens.shape)}, expected [batch, time], neither empty"
+                f"state: made for {len(state.blocks)} layers, expected {len(self.blocks)}"
             )
-        if tokens.device.type != "meta" and not torch.compiler.is_compiling():
-            low, high = (int(x) for x in torch.aminmax(tokens))
-            if low < 0 or high >= self.config.vocab_size:
-                raise ValueError(
-                    f"tokens: got values from {low} to {high}, "
-                    f"expected 0 to {self.config.vocab_size - 1}"
-                )
-        if state is not None:
-            ModelState.expect(state)
-            if len(state.blocks) != len(self.blocks):
-                raise ValueError(
-                    f"state: made for {len(state.blocks)} layers, expected {len(self.blocks)}"
+        for layer, block_state in enumerate(state.blocks):
+            if not isinstance(block_state, State):
+                raise TypeError(
+                    f"state.blocks[{layer}]: got {shown(block_state)}, expected the layer's state"
                 )
 
 
@@ -232,7 +229,7 @@ def _choose(
     logits: Tensor, temperature: float, top_k: int | None, rng: torch.Generator | None
 ) -> Tensor:
     """One token a row from `[batch, vocab]`, as `[batch, 1]`."""
-    if temperature == 0:
+    if temperature < torch.finfo(torch.float32).tiny:  # 0, or 0 as soon as it divides
         return logits.argmax(-1, keepdim=True)
     if top_k is not None:
         smallest = logits.topk(min(top_k, logits.shape[-1])).values[:, -1:]

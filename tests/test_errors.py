@@ -7,7 +7,7 @@ from torch import nn
 
 from minititans import Gates, MemoryState, NeuralMemory
 from minititans.memory import chunked, scan, sequential
-from minititans.memory.checks import check_finite
+from minititans.tensors import check_finite
 
 RULES = [sequential, chunked, scan]
 every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -100,7 +100,7 @@ def test_start_refuses_what_is_not_a_list_of_layers():
     [
         ({"dim": 0}, "dim: got 0, expected a whole number of at least 1"),
         ({"dim": 10, "heads": 4}, "dim: got 10, expected a multiple of heads, 4"),
-        ({"depth": 5}, "depth: got 5, expected 1 to 4"),
+        ({"depth": 5}, "depth: got 5, expected a whole number of at least 1 and at most 4"),
         ({"depth": 0}, "depth: got 0"),
         ({"expansion": 0}, "expansion: got 0"),
         ({"chunk_size": -1}, "chunk_size: got -1"),

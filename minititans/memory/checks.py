@@ -1,55 +1,11 @@
 """Refuse what the memory cannot read, in words that name the argument and the remedy."""
 
-import math
-
-import torch
 from torch import Tensor, nn
 
-from minititans.arguments import check_positive
+from minititans.arguments import check
 from minititans.memory.gates import Gates
 from minititans.memory.state import MemoryState
-
-
-def check_tensor(name: str, tensor: Tensor, axes: str, sizes: dict[str, int]) -> None:
-    """A floating, finite tensor whose axes have the sizes known so far; records new ones.
-
-    axes: names, space separated, as in einops; sizes: axis name to size, extended here.
-    """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name}: got {type(tensor).__name__}, expected a tensor [{axes}]")
-    if not tensor.is_floating_point():
-        raise TypeError(
-            f"{name}: got {tensor.dtype}, expected a floating-point tensor; "
-            f"embed tokens first, or call {name}.float()"
-        )
-    names = axes.split()
-    if tensor.dim() != len(names):
-        raise ValueError(
-            f"{name}: got shape {list(tensor.shape)}, expected {len(names)} axes [{axes}]"
-        )
-    for axis, size in zip(names, tensor.shape, strict=True):
-        if size == 0:
-            raise ValueError(f"{name}: the axis '{axis}' is empty, shape {list(tensor.shape)}")
-        if sizes.setdefault(axis, size) != size:
-            raise ValueError(
-                f"{name}: got {size} for the axis '{axis}' in shape {list(tensor.shape)}, "
-                f"expected {sizes[axis]}"
-            )
-    check_finite(name, tensor)
-
-
-def check_finite(name: str, tensor: Tensor) -> None:
-    """No NaN, no infinity: one of either would spread into the memory and stay there."""
-    if torch.compiler.is_compiling() or tensor.device.type == "meta":
-        return  # a compiled graph has no values to look at
-    tensor = tensor.detach()
-    try:
-        total = tensor.sum().item()
-    except RuntimeError:  # inside torch.func.vmap, which has no values to look at either
-        return
-    # A finite sum has finite terms. One that is not may have overflowed: look at every number.
-    if not math.isfinite(total) and not tensor.isfinite().all():
-        raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
+from minititans.tensors import check_finite, check_tensor
 
 
 def check_backend(why_not: str | None) -> None:
@@ -86,7 +42,7 @@ def check_rule(
     q: Tensor, k: Tensor, v: Tensor, gates: Gates, state: MemoryState, chunk_size: int
 ) -> None:
     """Everything `sequential`, `chunked` and `scan` are called with."""
-    check_positive("chunk_size", chunk_size)
+    check(chunk_size=chunk_size)
     sizes: dict[str, int] = {}
     check_tensor("q", q, "batch heads time dim_key", sizes)
     check_tensor("k", k, "batch heads time dim_key", sizes)

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
 
-from minititans.arguments import check_choice, check_memory, check_positive
+from minititans.arguments import check, check_heads
 from minititans.memory import network
-from minititans.memory.checks import check_backend, check_not_exact, check_state, check_tensor
+from minititans.memory.checks import check_backend, check_not_exact, check_state
 from minititans.memory.chunked import chunked
 from minititans.memory.convolution import CausalConv
 from minititans.memory.fast import fast
@@ -26,6 +26,7 @@ from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
 from minititans.memory.triton import fused, why_not
+from minititans.tensors import check_sequence
 
 LARGEST_ETA = 0.7  # with shares, a memory whose eta stays below this was never made to grow
 LONGEST_VALUE = 100.0  # what is written is an error, so only a value can make it large
@@ -82,15 +83,13 @@ class NeuralMemory(nn.Module):
         alpha_start: float = 1e-5,
     ):
         super().__init__()
-        check_positive("dim", dim)
-        check_positive("heads", heads)
-        if dim % heads:
-            raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
-        check_memory(
-            depth, expansion, chunk_size, momentum, forgetting, conv, gates, exact, residual,
-            theta_start, eta_start, alpha_start,
+        check_heads(dim, heads)
+        check(
+            depth=depth, expansion=expansion, chunk_size=chunk_size, momentum=momentum,
+            forgetting=forgetting, conv=conv, backend=backend, gates=gates, exact=exact,
+            residual=residual, theta_start=theta_start, eta_start=eta_start,
+            alpha_start=alpha_start,
         )  # fmt: skip
-        check_choice("backend", backend, ("auto", *BACKENDS))
         self.dim, self.heads, self.depth, self.expansion = dim, heads, depth, expansion
         self.chunk_size, self.backend, self.gates = chunk_size, backend, gates
         self.momentum, self.forgetting = momentum, forgetting
@@ -163,7 +162,7 @@ class NeuralMemory(nn.Module):
         Any split of a sequence into calls gives the same y. With `trace=True` a `Trace` of what
         happened at each token comes third.
         """
-        check_tensor("x", x, "batch time dim", {"dim": self.dim})
+        check_sequence(x, self.dim, self.to_qkv.weight)
         state = self.start(len(x)) if state is None else state
         self.check(state, x)
 

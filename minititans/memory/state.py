@@ -12,6 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from minititans.arguments import whole
 from minititans.memory.files import write_whole
 from minititans.memory.gates import Gates
 
@@ -169,8 +170,7 @@ class MemoryState(State):
         >>> state.weights[0].shape, state.momentum[0].abs().max().item()
         (torch.Size([5, 2, 3, 3]), 0.0)
         """
-        if not isinstance(batch, int) or batch < 1:
-            raise ValueError(f"batch: got {batch!r}, expected a whole number of at least 1")
+        whole(1).check("batch", batch)
         if not weights or not all(isinstance(w, Tensor) and w.dim() >= 2 for w in weights):
             raise ValueError(
                 "weights: expected one [heads, d_out, d_in] tensor per layer, "

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
-from minititans.arguments import check_positive
+from minititans.arguments import check
 from minititans.relatives.checks import check_tokens, start_or_check
 from minititans.relatives.overlaps import overlaps_many_decays, overlaps_one_decay
 from minititans.relatives.rule import Tokens
@@ -38,7 +38,7 @@ def chunked(
     >>> y.flatten()
     tensor([1.0000, 1.5000, 1.7500])
     """
-    check_positive("chunk_size", chunk_size)
+    check(chunk_size=chunk_size)
     check_tokens(tokens)
     S = start_or_check(state, tokens)
     dtype = tokens.q.dtype

@@ -33,8 +33,8 @@ class RetNet(nn.Module):
         super().__init__()
         if (dim // heads) % 2:
             raise ValueError(
-                f"heads: got {heads} for dim {dim}, expected an even number of channels a head: "
-                "they are turned in pairs"
+                f"heads: got {heads} for dim {dim}, expected an even number of channels per "
+                "head, to turn in pairs"
             )
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, position: int) -> Tokens:

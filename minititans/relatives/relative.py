@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from minititans.arguments import check_positive
-from minititans.memory.checks import check_tensor
+from minititans.arguments import check, check_heads
 from minititans.memory.convolution import CausalConv
 from minititans.memory.precision import full_precision
 from minititans.memory.state import State
 from minititans.relatives.chunked import chunked
 from minititans.relatives.gates import at_least_float32
+from minititans.tensors import POSITION, check_kept, check_sequence
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,13 @@ class Relative(nn.Module):
         projection: Callable[[int, int], nn.Module],
     ):
         super().__init__()
-        for name, number in {"dim": dim, "heads": heads, "chunk_size": chunk_size}.items():
-            check_positive(name, number)
-        if dim % heads:
-            raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")
-        if conv != 0:
-            check_positive("conv", conv)
+        check_heads(dim, heads)
+        check(chunk_size=chunk_size, conv=conv)
+        if not callable(projection):
+            raise TypeError(
+                f"projection: got {type(projection).__name__}, expected a module's class, such as "
+                "those in minititans.relatives.projections"
+            )
         self.dim, self.heads, self.chunk_size = dim, heads, chunk_size
         self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
         self.conv = CausalConv(3 * dim, conv) if conv else None
@@ -84,13 +85,13 @@ class Relative(nn.Module):
 
         Any split of a sequence into calls gives the same y.
         """
-        check_tensor("x", x, "batch time dim", {"dim": self.dim})
+        check_sequence(x, self.dim, self.to_qkv.weight)
+        RelativeState.expect(state)
+        qkv = self.to_qkv(x)
         S, position, conv = None, 0, None
         if state is not None:
-            self._check(state, x)
+            self._check(state, qkv)
             S, position, conv = state.S, state.position, state.conv
-
-        qkv = self.to_qkv(x)
         if self.conv is not None:
             qkv, conv = self.conv(qkv, conv)
         qkv = rearrange(at_least_float32(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
@@ -102,29 +103,18 @@ class Relative(nn.Module):
         y = self.to_out(y * F.silu(self.out_gate(x)))
         return y, RelativeState(S, position + x.shape[1], conv)
 
-    def _check(self, state: RelativeState, x: Tensor) -> None:
+    def _check(self, state: RelativeState, qkv: Tensor) -> None:
         """The state was made by a layer of this configuration, for this batch and device."""
-        if not isinstance(state, RelativeState):
-            raise TypeError(
-                f"state: got {type(state).__name__}, expected a RelativeState, as a call of this "
-                "layer returns it, or None to begin"
-            )
+        POSITION.check("state.position", state.position)
         dim_head = self.dim // self.heads
-        expected = [len(x), self.heads, dim_head, dim_head]
-        if list(state.S.shape) != expected:
-            raise ValueError(
-                f"state: its memory has shape {list(state.S.shape)}, expected {expected} "
-                "[batch heads dim_head dim_head]"
-            )
+        like = at_least_float32(qkv[:0])
+        check_kept("S", state.S, (len(qkv), self.heads, dim_head, dim_head), like, exact=True)
         width = 0 if self.conv is None else len(self.conv.taps)
-        found = 0 if state.conv is None else state.conv.shape[1] + 1
+        found = state.conv.shape[1] + 1 if getattr(state.conv, "ndim", 0) == 3 else 0
         if width != found:
             raise ValueError(f"state: made by a layer with conv={found}, expected conv={width}")
-        if state.S.device != x.device:
-            raise ValueError(
-                f"state: is on {state.S.device}, expected {x.device}; "
-                f"move it with state.to({str(x.device)!r})"
-            )
+        if width:
+            check_kept("conv", state.conv, (len(qkv), width - 1, qkv.shape[-1]), qkv)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, heads={self.heads}, chunk_size={self.chunk_size}"

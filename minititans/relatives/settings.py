@@ -10,7 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from minititans.relatives.checks import check_symbols
 from minititans.relatives.rule import Tokens
+from minititans.tensors import POSITION, check_pairs
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tokens:
@@ -19,6 +21,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tokens:
     Its denominator `Σ_i φ(k_i) · φ(q_t)` is what the same rule reads for values of one: see
     `attention_weights_sum_to_one`.
     """
+    check_symbols(q=q, k=k, v=v)
     return Tokens(F.elu(q) + 1, F.elu(k) + 1, v, _no_decay(q))
 
 
@@ -41,6 +44,7 @@ def retnet(q: Tensor, k: Tensor, v: Tensor, gamma: Tensor, position: int = 0) ->
     Turning the state by θ with every token is turning q_t and k_t by t·θ. gamma: `[heads]`;
     position: how many tokens came before these.
     """
+    check_symbols(q=q, k=k, v=v, gamma=gamma)
     decay = gamma[:, None].expand(q.shape[:3])
     return Tokens(rotate(q, position), rotate(k, position), v, decay)
 
@@ -52,6 +56,7 @@ def gla(q: Tensor, k: Tensor, v: Tensor, alpha: Tensor) -> Tokens:
 
 def hgrn2(q: Tensor, forget: Tensor, v: Tensor) -> Tokens:
     """Qin et al. 2024: `S_t = S_{t-1} Diag(f_t) + v_t (1 − f_t)ᵀ`: what is freed is the key."""
+    check_symbols(q=q, forget=forget, v=v)
     return Tokens(q, 1 - forget, v, forget)
 
 
@@ -60,12 +65,14 @@ def mamba2(C: Tensor, B: Tensor, x: Tensor, dt: Tensor, A: Tensor, D: Tensor) ->
 
     `y_t = S_t C_t + D x_t`. dt is Δ; A (negative) and D: `[heads]`.
     """
+    check_symbols(C=C, B=B, x=x, dt=dt, A=A, D=D)
     skip = D[:, None].expand(dt.shape)
     return Tokens(C, dt[..., None] * B, x, torch.exp(dt * A[:, None]), skip=skip)
 
 
 def deltanet(q: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tokens:
     """Schlag et al. 2021, Yang et al. 2024: `S_t = S_{t-1} (I − β_t k_t k_tᵀ) + β_t v_t k_tᵀ`."""
+    check_symbols(q=q, k=k, v=v, beta=beta)
     return gated_deltanet(q, k, v, _no_decay(q), beta)
 
 
@@ -74,6 +81,7 @@ def gated_deltanet(q: Tensor, k: Tensor, v: Tensor, alpha: Tensor, beta: Tensor)
 
     It forgets first and then asks, so the answer it erases is already the decayed one.
     """
+    check_symbols(q=q, k=k, v=v, alpha=alpha, beta=beta)
     scaled = beta[..., None] * k
     return Tokens(q, scaled, v, alpha, a=-alpha[..., None] * k, b=scaled)
 
@@ -84,6 +92,7 @@ def longhorn(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, diagonal: bool = Fal
     That is DeltaNet with the step `β / (1 + β k·k)`, which cannot overshoot for any key. With
     `diagonal=True`, `k kᵀ` gives way to its diagonal, as in the model that its authors trained.
     """
+    check_symbols(q=q, k=k, v=v, beta=beta)
     step = beta / (1 + beta * k.square().sum(-1))
     if diagonal:
         return Tokens(q, step[..., None] * k, v, 1 - step[..., None] * k.square())
@@ -97,6 +106,7 @@ def rwkv7(
 
     w, a: a decay and a rate for every column of S; kappa: the key that is erased, of norm 1.
     """
+    check_symbols(r=r, k=k, v=v, w=w, kappa=kappa, a=a)
     return Tokens(r, k, v, w, a=-kappa, b=a * kappa, skip=skip)
 
 
@@ -105,6 +115,8 @@ def rotate(x: Tensor, position: int = 0) -> Tensor:
 
     Angles in float64: at token 2,000,000 float32 would be wrong in the first digit.
     """
+    POSITION.check("position", position)
+    check_pairs(x)
     time, dim = x.shape[-2:]
     t = torch.arange(position, position + time, dtype=torch.float64, device=x.device)
     theta = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=x.device) / dim)

@@ -7,6 +7,8 @@ NAME`. To add one, write a class of its own file and a line here.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from minititans.arguments import shown
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -51,7 +53,7 @@ def load_task(name: str, **options: Any) -> Task:
     >>> load_task("copying").vocab_size
     64
     """
-    if name not in TASKS:
-        raise ValueError(f"task: got {name!r}, expected one of {', '.join(sorted(TASKS))}")
+    if not isinstance(name, str) or name not in TASKS:
+        raise ValueError(f"task: got {shown(name)}, expected one of {', '.join(sorted(TASKS))}")
     module, task = TASKS[name]
     return getattr(import_module(module), task)(**options)

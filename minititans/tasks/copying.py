@@ -7,7 +7,9 @@ half counts, because the first cannot be foreseen.
 import torch
 from torch import Tensor
 
+from minititans.arguments import whole
 from minititans.tasks import IGNORE
+from minititans.tensors import check_batch
 
 
 class Copying:
@@ -23,14 +25,12 @@ class Copying:
     held_out = None
 
     def __init__(self, vocab_size: int = 64):
-        if vocab_size < 3:
-            raise ValueError(f"vocab_size: got {vocab_size}, expected at least 3")
+        whole(3).check("vocab_size", vocab_size)
         self.vocab_size = vocab_size
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        check_batch(size, length, generator, least=3)
         half = (length - 1) // 2
-        if half < 1:
-            raise ValueError(f"length: got {length}, expected at least 3 to copy anything")
         said = torch.randint(1, self.vocab_size, (size, half), generator=generator)
         start = torch.zeros(size, length - 2 * half, dtype=torch.long)
         tokens = torch.cat([said, start, said], dim=1)  # [size, length]

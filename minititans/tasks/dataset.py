@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from minititans.arguments import Argument, whole
 from minititans.tasks.text import BETWEEN
+from minititans.tensors import check_batch
 
 HELD_OUT_BYTES = 100_000
 
@@ -37,6 +39,10 @@ class Dataset:
         column: str = "text",
         held_out: int = HELD_OUT_BYTES,
     ):
+        for argument, value in {"name": name, "column": column}.items():
+            Argument(str).check(argument, value)
+        Argument(str, none="the only one").check("subset", subset)
+        whole(1).check("held_out", held_out)
         self.column = column
         self.rows = open_stream(name, subset)
         documents = self._documents()
@@ -57,6 +63,7 @@ class Dataset:
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """The next `size` pieces of the stream; `generator` is not used."""
+        check_batch(size, length, generator)
         needed = size * (length + 1)
         found = bytearray(self.waiting)
         while len(found) < needed:
@@ -105,5 +112,9 @@ def open_stream(name: str, subset: str | None) -> Any:
     path = Path(name)
     if path.exists():
         files = sorted(map(str, path.rglob("*.parquet"))) if path.is_dir() else [name]
+        if not files:
+            raise ValueError(f"dataset: there is no .parquet file in {name}")
         return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
+    if name.endswith(".parquet"):
+        raise ValueError(f"dataset: {name} does not exist")
     return datasets.load_dataset(name, subset, split="train", streaming=True)

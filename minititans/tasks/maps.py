@@ -16,6 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from minititans.arguments import Argument, shown, whole
+from minititans.tensors import check_generator, check_tensor
+
 STRAIGHT, BENT, FOLDED = 1.0, 0.0, -1.0
 
 
@@ -32,6 +35,11 @@ class Maps:
     units: int = 8
     slope: float | None = None
 
+    def __post_init__(self):
+        for name in ("dim", "units"):
+            whole(1).check(name, getattr(self, name))
+        Argument(float, none="one that is drawn for each map").check("slope", self.slope)
+
     def batch(
         self, maps: int, pairs: int, generator: torch.Generator, asked: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -44,6 +52,11 @@ class Maps:
         >>> values.mean(1).abs().max() < 1e-6, values.square().sum(-1).mean(1)
         (tensor(True), tensor([1.0000, 1.0000]))
         """
+        for name, number in {"maps": maps, "pairs": pairs}.items():
+            whole(1).check(name, number)
+        check_generator(generator)
+        if asked is not None:
+            check_tensor("asked", asked, "asked dim", {"dim": self.dim})
         keys = unit_vectors(maps, pairs, self.dim, generator)
         if asked is not None:  # [asked, dim], the same for every map
             keys = torch.cat([keys, asked.expand(maps, *asked.shape)], dim=1)
@@ -77,5 +90,10 @@ def generators(name: str, seeds: Sequence[int]) -> list[torch.Generator]:
     >>> torch.rand(1, generator=a) == torch.rand(1, generator=b)
     tensor([False])
     """
+    Argument(str).check("name", name)
+    if not isinstance(seeds, Sequence):
+        raise TypeError(f"seeds: got {shown(seeds)}, expected a list of whole numbers")
+    for seed in seeds:
+        whole(0).check("seeds", seed)
     offset = int.from_bytes(name.encode(), "little") % 1_000_003
     return [torch.Generator().manual_seed(1_000_003 * seed + offset) for seed in seeds]

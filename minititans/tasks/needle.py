@@ -20,7 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from minititans.arguments import SEEDS, choice, shown, whole
 from minititans.tasks import IGNORE
+from minititans.tensors import check_batch
 
 VALUE_TOKENS = {"pk": 1, "n": 2, "w": 4}
 
@@ -53,10 +55,8 @@ class Needle:
     vocab_size = 64
 
     def __post_init__(self):
-        if self.kind not in VALUE_TOKENS:
-            raise ValueError(f"kind: got {self.kind!r}, expected one of {', '.join(VALUE_TOKENS)}")
-        if self.needles not in range(1, len(KEYS) + 1):
-            raise ValueError(f"needles: got {self.needles!r}, expected 1 to {len(KEYS)}")
+        choice(*VALUE_TOKENS).check("kind", self.kind)
+        whole(1, most=len(KEYS)).check("needles", self.needles)
 
     @property
     def value_tokens(self) -> int:
@@ -74,6 +74,7 @@ class Needle:
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens and targets, each `[size, length]`; `IGNORE` where nothing is asked."""
+        check_batch(size, length, generator)
         if length < self.shortest:
             raise ValueError(
                 f"length: got {length}, expected at least {self.shortest} "
@@ -134,6 +135,12 @@ def accuracy(
     >>> 0 < accuracy(guess, Needle("pk"), length=32) < 0.2
     True
     """
+    if not callable(model):
+        raise TypeError(f"model: got {shown(model)}, expected a function (tokens, state)")
+    if not isinstance(task, Needle):
+        raise TypeError(f"task: got {shown(task)}, expected a Needle")
+    for name, number in {"samples": samples, "batch": batch, "block": block}.items():
+        whole(1).check(name, number)
     task, hits = replace(task, needles=1), 0
     for number, first in enumerate(range(0, samples, batch)):
         size = min(batch, samples - first)
@@ -148,5 +155,7 @@ def accuracy(
 
 def generator(seed: int, step: int, stream: int = 0) -> torch.Generator:
     """The random numbers of one step: training takes stream 0, reading stream 1."""
+    for name, number in {"seed": seed, "step": step, "stream": stream}.items():
+        whole(0, most=SEEDS).check(name, number)
     mixed = np.random.SeedSequence([seed, step, stream]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(mixed[0]))

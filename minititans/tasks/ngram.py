@@ -13,6 +13,8 @@ is frequent, but only ever follows "New ", so as a guess after anything else it 
 import math
 from collections import Counter, defaultdict
 
+from minititans.arguments import whole
+
 
 class NGram:
     """Learn from `text`; `order` is the number of bytes of context.
@@ -25,8 +27,9 @@ class NGram:
     """
 
     def __init__(self, text: bytes, order: int = 3):
-        if not isinstance(order, int) or order < 0:
-            raise ValueError(f"order: got {order!r}, expected a whole number, 0 or more")
+        whole(0).check("order", order)
+        if not isinstance(text, bytes):
+            raise TypeError(f"text: got {type(text).__name__}, expected bytes")
         if len(text) <= order:
             raise ValueError(f"text: got {len(text)} bytes, expected more than the order, {order}")
         self.order = order
@@ -43,6 +46,10 @@ class NGram:
 
     def probability(self, context: bytes, byte: int) -> float:
         """How likely `byte` is after `context`, of which the last `order` bytes count."""
+        if not isinstance(context, bytes):
+            raise TypeError(f"context: got {type(context).__name__}, expected bytes")
+        if byte not in range(256):
+            raise ValueError(f"byte: got {byte!r}, expected a whole number from 0 to 255")
         context = context[-self.order :] if self.order else b""
         p = 1 / 256
         for size in range(len(context) + 1):
@@ -55,6 +62,10 @@ class NGram:
 
     def bits_per_byte(self, text: bytes) -> float:
         """The average of −log₂ p over every byte of `text` but the first."""
+        if not isinstance(text, bytes):
+            raise TypeError(f"text: got {type(text).__name__}, expected bytes")
+        if len(text) < 2:
+            raise ValueError(f"text: got {len(text)} bytes, expected at least 2")
         bits = 0.0
         for i in range(1, len(text)):
             bits -= math.log2(self.probability(text[max(0, i - self.order) : i], text[i]))

@@ -11,6 +11,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from minititans.arguments import shown
+from minititans.tensors import check_batch
+
 HELD_OUT = 0.1  # the share of the text that is kept for evaluation
 BETWEEN = b"\n\n"  # stands between two documents
 
@@ -32,12 +35,18 @@ class Text:
     vocab_size = 256
 
     def __init__(self, data: str | Path | None = None):
+        if data is not None and not (isinstance(data, (str, Path)) and str(data)):
+            raise ValueError(
+                f"data: got {shown(data)}, expected the path of a file or folder, "
+                "or None for the built-in corpus"
+            )
         documents = built_in_documents() if data is None else documents_at(Path(data))
         text = join(documents)
         self.train, self.held_out = split(text)
         self.fingerprint = hashlib.sha256(text.numpy()).hexdigest()
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        check_batch(size, length, generator)
         if length + 1 > len(self.train):
             raise ValueError(
                 f"length: got {length}, expected less than the {len(self.train):,} bytes of text "

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from minititans.arguments import shown, whole
 from minititans.attention import SegmentAttention, SegmentState
 from minititans.memory import MemoryState, NeuralMemory
 from minititans.memory.state import State
+from minititans.tensors import check_kept
+from minititans.variants.checks import check_memory_fits, check_reads
 from minititans.variants.combine import Combine
 from minititans.variants.persistent import Persistent
 
@@ -52,6 +55,7 @@ class MAC(nn.Module):
         literal: bool = False,
     ):
         super().__init__()
+        check_memory_fits(memory, dim)
         self.segment, self.literal = segment, literal
         self.persistent, self.memory = Persistent(persistent, dim), memory
         self.attention = SegmentAttention(dim, heads, segment, literal)
@@ -63,19 +67,11 @@ class MAC(nn.Module):
 
     def forward(self, x: Tensor, state: MACState | None = None) -> tuple[Tensor, MACState]:
         MACState.expect(state)
+        check_reads(self.memory, x)
         if state is None:
             memory = self.memory.start(len(x))
             state = MACState(memory, memory.weights, None, 0, self.segment)
-        if state.segment != self.segment:
-            raise ValueError(
-                f"state: made with segments of {state.segment}, expected {self.segment}"
-            )
-        self.memory.check(state.memory, x)
-        if self.literal and state.position:
-            raise ValueError(
-                f"state: ended {state.position} tokens into a segment of {self.segment}, expected "
-                "the end of one: with literal=True a segment must come in one call"
-            )
+        self.check(state, x)
         p = self.persistent.tokens
         p = x.new_empty(0, x.shape[-1]) if p is None else p
         outputs = []
@@ -94,6 +90,34 @@ class MAC(nn.Module):
             else:
                 state = MACState(memory, state.before, open_segment, position, self.segment)
         return torch.cat(outputs, 1), state
+
+    def check(self, state: MACState, x: Tensor) -> None:
+        """The state was made by a layer like this one, and its parts belong together."""
+        if state.segment != self.segment:
+            raise ValueError(
+                f"state: made with segments of {shown(state.segment)}, expected {self.segment}"
+            )
+        MemoryState.expect(state.memory)
+        self.memory.check(state.memory, x)
+        if not isinstance(state.before, list) or len(state.before) != len(state.memory.weights):
+            raise ValueError(
+                f"state.before: got {shown(state.before)}, expected a list of one tensor per layer "
+                f"of the memory, {len(state.memory.weights)}"
+            )
+        for before, now in zip(state.before, state.memory.weights):
+            check_kept("before", before, now.shape, now)
+        whole(0, most=self.segment - 1).check("state.position", state.position)
+        SegmentState.expect(state.open)
+        held = 0 if state.open is None else state.open.tokens
+        if held != state.position:
+            raise ValueError(
+                f"state.open: got {held} tokens, expected {state.position}, as state.position says"
+            )
+        if self.literal and state.position:
+            raise ValueError(
+                f"state: ended {state.position} tokens into a segment of {self.segment}, expected "
+                "the end of one: with literal=True a segment must come in one call"
+            )
 
     def parts(self, time: int, position: int) -> Iterator[tuple[int, int]]:
         """Where segments begin and end in this call, the first and last perhaps in part."""

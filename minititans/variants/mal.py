@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from minititans.attention import WindowAttention, WindowState
 from minititans.memory import MemoryState, NeuralMemory
 from minititans.memory.state import State
+from minititans.variants.checks import check_memory_fits, check_reads
 from minititans.variants.persistent import Persistent
 
 
@@ -23,14 +24,17 @@ class MAL(nn.Module):
         self, dim: int, heads: int, memory: NeuralMemory, window: int = 64, persistent: int = 4
     ):
         super().__init__()
+        check_memory_fits(memory, dim)
         self.persistent, self.memory = Persistent(persistent, dim), memory
         self.norm = nn.RMSNorm(dim)
         self.attention = WindowAttention(dim, heads, window)
 
     def forward(self, x: Tensor, state: MALState | None = None) -> tuple[Tensor, MALState]:
         MALState.expect(state)
+        check_reads(self.memory, x)
         if state is None:
             state = self.before(len(x))
+        self.memory.check(state.memory, x)
         y, memory = self.memory(x, state.memory)
         o, window = self.attention(self.norm(x + y), state.window)
         return y + o, MALState(memory, window)

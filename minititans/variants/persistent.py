@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from minititans.arguments import check
 from minititans.memory import MemoryState, NeuralMemory
 
 
@@ -11,6 +12,7 @@ class Persistent(nn.Module):
 
     def __init__(self, tokens: int, dim: int):
         super().__init__()
+        check(persistent=tokens, dim=dim)
         self.tokens = nn.Parameter(torch.randn(tokens, dim)) if tokens else None
 
     def read_into(self, memory: NeuralMemory, batch: int) -> tuple[Tensor | None, MemoryState]:
