@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from minititans.memory.files import write_whole
 from minititans.memory.gates import Gates
+from minititans.memory.tensor_files import open_tensors, save_tensors
 
 FORMAT = "minititans.State.1"
 
@@ -64,28 +62,17 @@ class State:
             )
             return f"t{len(tensors) - 1}"
 
-        metadata = {"format": FORMAT, "tree": json.dumps(_describe(self.map(name)))}
-        with write_whole(path) as temporary:
-            safetensors.torch.save_file(tensors, temporary, metadata)
+        header = {"format": FORMAT, "tree": json.dumps(_describe(self.map(name)))}
+        save_tensors(path, tensors, header)
 
     @classmethod
     def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> Self:
         """Read a state that `save` wrote."""
-        with safetensors.safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ValueError(
-                    f"path: {os.fspath(path)} is not a saved state: its format is "
-                    f"{metadata.get('format')!r}, expected {FORMAT!r}"
-                )
-            tree = json.loads(metadata["tree"])
-            names = list(file.keys())
-            tensors = {name: file.get_tensor(name) for name in names}
-        state = _rebuild(tree, tensors)
-        if not isinstance(state, cls):
-            raise ValueError(
-                f"path: {os.fspath(path)} holds a {type(state).__name__}, expected a {cls.__name__}"
-            )
+        with open_tensors(path, "a saved state", FORMAT, device) as (file, header):
+            tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+            state = _rebuild(json.loads(header["tree"]), tensors)
+            if not isinstance(state, cls):
+                raise ValueError(f"it holds a {type(state).__name__}, expected a {cls.__name__}")
         return state
 
 
