@@ -8,6 +8,7 @@ from multiprocessing import get_context
 
 import pytest
 import torch
+from train_cases import damaged
 
 from minititans import MemoryState, NeuralMemory, TitansConfig, TitansLM
 from minititans.memory.files import left_behind, read_json, write_whole
@@ -127,13 +128,6 @@ def test_a_file_too_large_for_the_disk_leaves_the_old_one(tmp_path, small_files)
 
 
 # Damaged files
-
-
-def damaged(content: bytes) -> dict[str, bytes]:
-    """A file cut at every tenth of its length, and junk in its place."""
-    cuts = {f"{tenth} tenths": content[: len(content) * tenth // 10] for tenth in range(10)}
-    junk = {"junk": b"\x93\x07" * 500, "zeros": bytes(len(content)), "text": b"hello"}
-    return cuts | junk | {"no header": (2).to_bytes(8, "little") + b"{}"}
 
 
 def a_model(path) -> None:
