@@ -126,6 +126,12 @@ def test_two_damaged_checkpoints_leave_only_a_fresh_start(runs, capsys):
     assert runs.outcome() == runs.ending
 
 
+def test_a_run_that_has_ended_can_go_back_by_one_checkpoint(runs):
+    runs.put("ended")
+    assert runs.train("--previous") == 0
+    assert runs.outcome() == runs.ending
+
+
 def test_without_the_last_checkpoint_the_previous_one_serves(runs):
     runs.put("under way")
     (runs.config.folder / CHECKPOINT).unlink()
