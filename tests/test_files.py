@@ -37,7 +37,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, where, out_of_space)
-    with pytest.raises(OSError, match=r"numbers could not be written: the disk is full\. Free"):
+    with pytest.raises(OSError, match=r"numbers could not .*: the disk is full \(No space"):
         write(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

@@ -8,7 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from train_cases import a_text, arguments, assert_same_weights, start, tiny
+from train_cases import a_text, arguments, assert_same_weights, output_of, start, tiny
 
 from minititans import cli, train
 from minititans.config import VARIANTS
@@ -492,7 +492,5 @@ def test_a_wrong_option_is_named(tmp_path, capsys, flags, message):
 
 def test_help_needs_no_torch():
     code = "import sys; sys.modules['torch'] = None; from minititans.cli import main; "
-    done = start("-c", code + "main(['train', '--help'])")
-    out, error = done.communicate()
-    assert done.returncode == 0, error
+    out, _ = output_of(start("-c", code + "main(['train', '--help'])"))
     assert "--lengths" in out and "--resume" in out

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from train_cases import arguments, finished, start, tiny, weights
+from train_cases import arguments, output_of, start, tiny, weights
 
 from minititans.training import log, loop
 
@@ -21,7 +21,7 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 
 def torchrun(config, *more: str) -> None:
     command = ("-m", "minititans.train", *arguments(config), *more)
-    finished(start(*TORCHRUN, *command, OMP_NUM_THREADS="1"))
+    output_of(start(*TORCHRUN, *command, OMP_NUM_THREADS="1"))
 
 
 @pytest.mark.parametrize("how", ["data-parallel", "sharded"])
@@ -77,11 +77,11 @@ def test_the_wrapper_dies_before_its_process_group(tmp_path):
     """Otherwise each may wait for the other, and the process never ends."""
     (tmp_path / "watch.py").write_text(WATCH)
     config = tiny(tmp_path, steps=3)
-    out, _ = finished(start(*TORCHRUN, str(tmp_path / "watch.py"), *arguments(config)))
+    out, _ = output_of(start(*TORCHRUN, str(tmp_path / "watch.py"), *arguments(config)))
     assert (out.count("wrappers alive: 0"), out.count("status: 0")) == (2, 2)
     (config.folder / "result.json").unlink()
     (config.folder / "log.jsonl").write_text("junk\n")  # noticed when the wrapper is in use
-    out, error = finished(start(*TORCHRUN, str(tmp_path / "watch.py"), *arguments(config)))
+    out, error = output_of(start(*TORCHRUN, str(tmp_path / "watch.py"), *arguments(config)))
     assert (out.count("wrappers alive: 0"), out.count("status: 2")) == (2, 2)
     assert error.count("log.jsonl is damaged: line 1 is not a record") == 1
     assert "Traceback" not in error

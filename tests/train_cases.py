@@ -64,7 +64,7 @@ def start(*command: str, **environment: str) -> subprocess.Popen:
     )
 
 
-def finished(process: subprocess.Popen, seconds: float = 300) -> tuple[str, str]:
+def output_of(process: subprocess.Popen, seconds: float = 300) -> tuple[str, str]:
     """What a process printed; it must end in time, and well."""
     with process:
         try:

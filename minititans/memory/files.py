@@ -58,20 +58,21 @@ def left_behind(path: str | os.PathLike) -> list[Path]:
 
 def cannot_write(path: str | os.PathLike, error: OSError) -> OSError:
     """The same kind of error, with words that name the file and say what to do."""
+    reason = error.strerror or str(error)
+    advice = "Choose another place, or try again"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        reason, advice = "the disk is full", "Free some space and try again"
+        reason, advice = f"the disk is full ({reason})", "Free some space and try again"
     elif error.errno == errno.EFBIG:
-        reason = "the file would be larger than this system allows"
+        reason = f"it would be larger than this system allows ({reason})"
         advice = "Raise the limit (see `ulimit -f`) and try again"
     elif error.errno == errno.ENOENT:
         reason, advice = "its folder does not exist", "Make the folder and try again"
-    else:
-        reason, advice = error.strerror or str(error), "Choose another place, or try again"
-    told = type(error)(
+    words = (
         f"{os.fspath(path)} could not be written: {reason}. {advice}; "
         "what was there before is unchanged."
     )
-    told.errno = error.errno
+    told = type(error)(words)
+    told.strerror = words
     return told
 
 

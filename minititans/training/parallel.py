@@ -75,7 +75,7 @@ def world(device: str) -> Iterator[World]:
     dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     try:
         yield World(chosen, dist.get_rank(), dist.get_world_size())
-        gc.collect()  # the wrapper is part of a cycle
+        gc.collect()  # in case the wrapper is part of a cycle
         dist.barrier()
     except BaseException as error:
         traceback.clear_frames(error.__traceback__)  # they hold the wrapper, too
