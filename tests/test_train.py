@@ -326,7 +326,7 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch, wher
     run = a_run(tiny(tmp_path))
     path = tmp_path / "checkpoint.safetensors"
     steps(run, 2)
-    checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 1}, CPU)
+    checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 1, "seconds": 0.0}, CPU)
     before = path.read_bytes()
 
     def fails(*arguments):  # leaves half a file, as a full disk would
@@ -337,10 +337,10 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch, wher
     monkeypatch.setattr(safetensors.torch if where == "save_file" else os, where, fails)
     steps(run, 2)
     with pytest.raises(OSError):
-        checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 2}, CPU)
+        checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 2, "seconds": 0.0}, CPU)
     monkeypatch.undo()
     assert path.read_bytes() == before and list(tmp_path.glob("*unfinished")) == []
-    assert checkpoint.load_checkpoint(path, run.model, run.optimiser) == {"step": 1}
+    assert checkpoint.load_checkpoint(path, run.model, run.optimiser)["step"] == 1
 
 
 def test_half_a_line_in_the_log_is_forgotten(tmp_path):

@@ -3,6 +3,8 @@
 import shutil
 
 import pytest
+import safetensors.torch
+import torch
 from train_cases import arguments, damaged, tiny, weights
 
 from minititans import cli
@@ -113,6 +115,32 @@ def test_the_advice_helps(runs, capsys, when, name, how):
     assert (bits, result) == runs.ending[:2]
     assert lines == [each for each in runs.ending[2] if name != LOG or each["step"] > 6]
     assert runs.train() == 0  # and the run has ended
+
+
+INCOMPLETE = {
+    "a weight": lambda tensors, header: tensors.pop("weight.norm.weight"),
+    "a moment": lambda tensors, header: tensors.pop("exp_avg.norm.weight"),
+    "a shape": lambda tensors, header: tensors.update({"weight.norm.weight": torch.ones(1)}),
+    "the progress": lambda tensors, header: header.pop("progress"),
+    "the step": lambda tensors, header: header.update(progress='{"seconds": 1.0}'),
+    "the format": lambda tensors, header: header.update(format="minititans.checkpoint.0"),
+}
+
+
+@pytest.mark.parametrize("change", INCOMPLETE.values(), ids=INCOMPLETE)
+def test_an_incomplete_checkpoint_is_named(runs, capsys, change):
+    runs.put("under way")
+    path = runs.config.folder / CHECKPOINT
+    tensors = safetensors.torch.load_file(path)
+    with safetensors.safe_open(path, "pt") as file:
+        header = file.metadata()
+    change(tensors, header)
+    safetensors.torch.save_file(tensors, path, header)
+    before = runs.contents()
+    assert runs.train() == 2
+    printed = capsys.readouterr().err
+    assert f"{path} is not a checkpoint" in printed and "Pass --previous" in printed
+    assert runs.contents() == before
 
 
 def test_two_damaged_checkpoints_leave_only_a_fresh_start(runs, capsys):

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from minititans.memory.files import write_whole
 
+# What reading a damaged file may lead to.
+DAMAGE = (safetensors.SafetensorError, ValueError, TypeError, LookupError, AttributeError)
+
 
 def save_tensors(path: Path | str, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
     """Write tensors and header to `path`, whole or not at all."""
@@ -34,8 +37,9 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]
 
 @contextmanager
 def open_tensors(
-    path: str | os.PathLike, kind: str, format: str, device: Any = "cpu", advice: str = ""
-) -> Iterator[tuple[Any, dict[str, str]]]:
+    path: str | os.PathLike, kind: str, format: str, device: Any = "cpu",
+    advice: str = "Use another copy, or save it again",
+) -> Iterator[tuple[Any, dict[str, str]]]:  # fmt: skip
     """Yield a safetensors file and its header, if its format is `format`.
 
     kind:   what the file should be, in words
@@ -50,20 +54,14 @@ def open_tensors(
         with safetensors.safe_open(path, framework="pt", device=str(device)) as file:
             header = file.metadata() or {}
             if header.get("format") != format:
-                raise ValueError(
-                    f"path: {name} is not {kind}: its format is {header.get('format')!r}, "
-                    f"expected {format!r}"
-                )
+                raise ValueError(f"its format is {header.get('format')!r}, expected {format!r}")
             yield file, header
     except OSError as error:
         if name in str(error):
             raise
         raise type(error)(f"path: {name} cannot be read: {error}") from error
-    except (safetensors.SafetensorError, ValueError, TypeError, LookupError) as error:
-        if name in str(error):
-            raise
-        reason = f"has no {error}" if isinstance(error, KeyError) else str(error)
-        advice = advice or "Use another copy, or save it again"
+    except DAMAGE as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(
             f"path: {name} is not {kind}, or it is damaged ({reason}). {advice}."
         ) from error

@@ -79,7 +79,10 @@ def load_checkpoint(
             step = file.get_tensor(f"step.{name}").clone()
             fused = optimiser.defaults.get("fused")  # then it lives where the weights do
             state["step"] = step.to(parameter.device) if fused else step
-        return json.loads(header["progress"])
+        progress = json.loads(header["progress"])
+        if not all(isinstance(progress[key], (int, float)) for key in ("step", "seconds")):
+            raise ValueError("it does not say how far the run is")
+        return progress
 
 
 def fitting(tensor: Tensor, parameter: Tensor, name: str) -> Tensor:
