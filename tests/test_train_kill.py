@@ -33,6 +33,7 @@ CASES = {
 }  # fmt: skip
 assert sum(CASES.values()) == 20
 SAVING = {"save_file": safetensors.torch, "fsync": os, "link": os, "replace": os}
+KINDS = ("weight.", "exp_avg.", "exp_avg_sq.", "step.")
 IN_TIME = 120  # seconds that no process may exceed
 
 
@@ -40,9 +41,13 @@ IN_TIME = 120  # seconds that no process may exceed
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(
     tmp_path, variant, size, shard
 ):
-    options = {"model": {"variant": variant}, "steps": 24, "eval_every": 5, "shard": shard}
+    options = {"model": {"variant": variant}, "steps": 24, "eval_every": 11, "shard": shard}
     never, killed = (tiny(tmp_path, name, **options) for name in ("never", "killed"))
     assert ended(start(never, size)) == [0] * size
+
+    stored = safetensors.torch.load_file(never.folder / folder.PREVIOUS)  # after an evaluation
+    numbers = [sum(name.startswith(kind) for name in stored) for kind in KINDS]
+    assert len(set(numbers)) == 1, "a weight without its moments"
 
     chance = random.Random(f"{variant} {size} {shard}")
     for number in range(CASES[variant, size, shard]):

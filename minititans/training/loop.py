@@ -26,7 +26,7 @@ from minititans.training.folder import (
     prepare_folder,
 )
 from minititans.training.optimiser import make_optimiser
-from minititans.training.parallel import World, spread, world
+from minititans.training.parallel import World, reshard, spread, world
 from minititans.training.results import evaluate, finish, plain_model, read_result
 from minititans.training.step import Run, passage, seed_everything, take_step
 
@@ -177,6 +177,7 @@ def keep_record(run: Run, record: dict[str, Any]) -> None:
         log.append(path, record)
     if step < config.steps and is_due(step - 1, step, config.eval_every):
         scores = evaluate(config, run.task, run.model)
+        reshard(run.model)
         if run.here.is_first:
             log.append(path, {"step": step} | scores)
             log.draw(log.read(path), config.folder / CURVE)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -128,6 +128,15 @@ def without_sync(model: nn.Module, wait: bool):
     if isinstance(model, DistributedDataParallel) and wait:
         return model.no_sync()
     return nullcontext()
+
+
+def reshard(model: nn.Module) -> None:
+    """Split a sharded model's weights again after a forward pass without a backward pass.
+
+    Until then its outermost weights are whole, and not the ones that the optimiser knows.
+    """
+    if isinstance(model, FSDPModule):
+        model.reshard()
 
 
 def whole(tensor: Tensor) -> Tensor:
