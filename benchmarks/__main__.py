@@ -15,7 +15,7 @@ from benchmarks.machine import machine
 from benchmarks.measurement import Line, Measurement
 from benchmarks.measurements import LONG, MEASUREMENTS
 from benchmarks.report import HEADER, QUICK, as_json, document, markdown, row, stored
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 
 OUT = Path("results/bench")
 

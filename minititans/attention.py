@@ -13,7 +13,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from minititans.arguments import check, check_heads, whole
-from minititans.memory.state import State
+from minititans.state import State
 from minititans.tensors import POSITION, check_kept, check_pairs, check_sequence
 
 WINDOW = whole(1, none="all that came before")

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import safetensors.torch
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -18,13 +16,13 @@ from minititans.arguments import check, shown
 from minititans.attention import WindowAttention
 from minititans.config import ATTENTIONS, MEMORY, VARIANTS, TitansConfig
 from minititans.memory import NeuralMemory
-from minititans.memory.files import write_whole
-from minititans.memory.state import State
 from minititans.relatives import RELATIVES
+from minititans.state import State
+from minititans.tensor_files import open_tensors, save_tensors
 from minititans.tensors import POSITION, token_ids
 from minititans.variants import LMM, MAC, MAG, MAL
 
-FORMAT = "minititans.TitansLM.1"
+FORMAT = "minititans.TitansLM.2"
 PART = 4096  # tokens of a prompt that are read at once
 
 
@@ -120,24 +118,23 @@ class TitansLM(nn.Module):
         """Weights and configuration in one safetensors file, written whole or not at all."""
         about = json.dumps(dataclasses.asdict(self.config))
         weights = {name: w.detach().contiguous() for name, w in self._unique().items()}
-        with write_whole(path) as temporary:
-            safetensors.torch.save_file(weights, temporary, {"format": FORMAT, "config": about})
+        save_tensors(path, weights, {"format": FORMAT, "config": about})
 
     @classmethod
     def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> "TitansLM":
-        """A model that `save` wrote."""
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
-        if metadata.get("format") != FORMAT:
-            raise ValueError(
-                f"path: {os.fspath(path)} is not a saved TitansLM: its format is "
-                f"{metadata.get('format')!r}, expected {FORMAT!r}"
-            )
-        model = cls(TitansConfig(**json.loads(metadata["config"]))).to(device)
-        weights = safetensors.torch.load_file(path, device=str(device))
+        """A model that `save` wrote, with the dtypes it had."""
+        with open_tensors(path, "a saved TitansLM", FORMAT, device) as (file, header):
+            model = cls(TitansConfig(**json.loads(header["config"]))).to(device)
+            expected = {name: list(weight.shape) for name, weight in model._unique().items()}
+            found = {name: file.get_tensor(name) for name in list(file.keys())}
+            if {name: list(weight.shape) for name, weight in found.items()} != expected:
+                raise ValueError("its weights do not fit its configuration")
+            weights = {name: weight.clone() for name, weight in found.items()}
         if model.config.tie:
             weights["head.weight"] = weights["embed.weight"]
-        model.load_state_dict(weights)
+        model.load_state_dict(weights, assign=True)
+        if model.config.tie:
+            model.head.weight = model.embed.weight
         return model
 
     def _unique(self) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ torchrun --nproc-per-node 2 -m minititans.train ...     data-parallel; with --sh
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -25,9 +26,10 @@ def run(arguments: argparse.Namespace) -> int:
         config = config_from(arguments)
         from minititans.training.loop import train
 
-        result = train(config, fresh=arguments.fresh)
+        result = train(config, fresh=arguments.fresh, previous=arguments.previous)
     except (ValueError, TypeError, OSError) as error:
-        print(f"minititans train: {error}", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0":  # under torchrun, once
+            print(f"minititans train: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped. The same command goes on from the last checkpoint.", file=sys.stderr)

@@ -18,7 +18,8 @@ def with_environment(**variables: str):
         @wraps(test)
         def run(**parameters):
             process = _process(tuple(sorted(variables.items())))
-            process.submit(_call, test.__module__, test.__name__, parameters).result()
+            done = process.submit(_call, test.__module__, test.__name__, parameters)
+            done.result(timeout=600)
 
         return run
 

@@ -130,6 +130,7 @@ def test_the_command_prints_the_report_on_an_ascii_terminal():
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         capture_output=True,
         encoding="ascii",
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[ok] Python")
@@ -145,6 +146,7 @@ def test_the_command_fails_where_torch_cannot_be_imported(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         encoding="utf-8",
+        timeout=300,
     )
     assert done.returncode == 1, done.stderr
     assert "✗ torch" in done.stdout

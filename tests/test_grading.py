@@ -220,6 +220,7 @@ def test_a_grader_that_is_stopped_takes_everything_with_it(tmp_path, monkeypatch
     ) as grader:
         wait_until(lambda: len(room.processes()) >= 3)  # zygote, keeper, submission
         grader.send_signal(number)
+        grader.wait(timeout=120)
     wait_until(lambda: not room.processes())
     assert not room.out.exists()
 

@@ -160,7 +160,7 @@ def test_a_write_that_fails_in_the_middle_leaves_the_old_file(course, monkeypatc
     with pytest.raises(OSError, match="No space"):
         update(course, lambda p: solve(p, "01.2"))
     assert (course / NAME).read_bytes() == before
-    assert [p.name for p in course.iterdir() if p.suffix == ".tmp"] == []
+    assert [p.name for p in course.iterdir() if p.name.endswith("unfinished")] == []
 
 
 def test_a_check_whose_progress_cannot_be_stored_still_says_right(course, monkeypatch, capsys):
@@ -218,7 +218,7 @@ def test_two_notebooks_that_store_at_once_lose_nothing(course):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=300)
     assert sorted(load(course).passed) == sorted(name for mine in names for name in mine)
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from test_relatives_rule import randn
 
 from minititans import NeuralMemory
-from minititans.memory.state import State
 from minititans.relatives import RELATIVES, Relative, RelativeState
 from minititans.relatives.ttt import ttt
+from minititans.state import State
 
 every_relative = pytest.mark.parametrize("name", RELATIVES)
 every_linear_relative = pytest.mark.parametrize(

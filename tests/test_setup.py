@@ -52,7 +52,9 @@ def make(*arguments, folder=ROOT, **variables) -> subprocess.CompletedProcess:
     command = ["make", *arguments, *(f"{name}={value}" for name, value in variables.items())]
     # Options of an outer make, such as --silent or --jobs, must not reach this one.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
 
 
 # pyproject.toml, constraints.txt, environment.yml
@@ -122,7 +124,7 @@ def test_the_command_starts_without_torch():
 
 
 def run_python(*arguments) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300)
 
 
 # The Makefile
@@ -237,4 +239,4 @@ def test_the_ci_script_is_executable_and_parses():
     script = ROOT / ".ci/run"
     assert os.access(script, os.X_OK)
     if shutil.which("bash"):
-        assert subprocess.run(["bash", "-n", str(script)]).returncode == 0
+        assert subprocess.run(["bash", "-n", str(script)], timeout=60).returncode == 0

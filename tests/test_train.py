@@ -5,15 +5,16 @@ import math
 import os
 
 import pytest
+import safetensors.torch
 import torch
 import torch.nn.functional as F
-from train_cases import a_text, arguments, assert_same_weights, start, tiny
+from train_cases import a_text, arguments, assert_same_weights, output_of, start, tiny
 
 from minititans import cli, train
 from minititans.config import VARIANTS
 from minititans.model import TitansLM
 from minititans.tasks import IGNORE, load_task
-from minititans.training import checkpoint, log, loop
+from minititans.training import checkpoint, folder, log, loop
 from minititans.training.command import config_from
 from minititans.training.config import TrainConfig
 from minititans.training.evaluate import bits_per_byte, loss_and_accuracy
@@ -234,8 +235,7 @@ def finished(tmp_path_factory):
 
 def test_a_run_leaves_its_results_behind(finished):
     config, result = finished
-    files = {"checkpoint.safetensors", "config.json", "log.jsonl", "loss.png", "model.safetensors"}
-    assert {file.name for file in config.folder.iterdir()} == files | {"result.json"}
+    assert {file.name for file in config.folder.iterdir()} == set(folder.OWN)
     assert json.loads((config.folder / "result.json").read_text()) == result
     assert (config.folder / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert len(result["prompt"]) > 100 and result["generated"]
@@ -326,7 +326,7 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch, wher
     run = a_run(tiny(tmp_path))
     path = tmp_path / "checkpoint.safetensors"
     steps(run, 2)
-    checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 1}, CPU)
+    checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 1, "seconds": 0.0}, CPU)
     before = path.read_bytes()
 
     def fails(*arguments):  # leaves half a file, as a full disk would
@@ -334,19 +334,19 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch, wher
             arguments[1].write_bytes(before[: len(before) // 2])
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(checkpoint.safetensors.torch if where == "save_file" else os, where, fails)
+    monkeypatch.setattr(safetensors.torch if where == "save_file" else os, where, fails)
     steps(run, 2)
     with pytest.raises(OSError):
-        checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 2}, CPU)
+        checkpoint.save_checkpoint(path, run.model, run.optimiser, {"step": 2, "seconds": 0.0}, CPU)
     monkeypatch.undo()
-    assert path.read_bytes() == before and list(tmp_path.glob("*.tmp")) == []
-    assert checkpoint.load_checkpoint(path, run.model, run.optimiser) == {"step": 1}
+    assert path.read_bytes() == before and list(tmp_path.glob("*unfinished")) == []
+    assert checkpoint.load_checkpoint(path, run.model, run.optimiser)["step"] == 1
 
 
 def test_half_a_line_in_the_log_is_forgotten(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"step": 1}\n{"step": 2}\n{"step": 3}\n{"st')
-    log.cut(path, 2)
+    log.cut(path, 2, lines=2)
     assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
 
 
@@ -367,10 +367,13 @@ def test_a_run_whose_text_has_changed_is_refused(tmp_path):
         loop.train(config)
 
 
-@pytest.mark.skipif(loop.fcntl is None, reason="locks need fcntl, which Windows has not")
+@pytest.mark.skipif(folder.fcntl is None, reason="locks need fcntl, which Windows has not")
 def test_two_processes_do_not_train_in_one_folder(tmp_path):
     config = tiny(tmp_path)
-    with loop.alone_in(config.folder), pytest.raises(ValueError, match="another process is train"):
+    with (
+        folder.alone_in(config.folder),
+        pytest.raises(ValueError, match="another process is train"),
+    ):
         loop.train(config)
     assert not config.folder.exists()
     loop.train(config)  # the lock is gone
@@ -393,7 +396,7 @@ def test_a_folder_of_something_else_is_refused_even_fresh(tmp_path):
     config = tiny(tmp_path)
     config.folder.mkdir()
     (config.folder / "thesis.txt").write_text("years of work")
-    with pytest.raises(ValueError, match="holds files that are no run"):
+    with pytest.raises(ValueError, match="holds files that do not belong to a run"):
         loop.train(config, fresh=True)
     assert (config.folder / "thesis.txt").exists()
 
@@ -405,9 +408,16 @@ def test_fresh_begins_again(tmp_path):
     assert_same_weights(tiny(tmp_path), tiny(tmp_path, "other"))
 
 
-def test_a_loss_that_is_not_a_number_ends_the_run_with_advice(tmp_path):
-    with pytest.raises(ValueError, match="try a smaller --lr"):
-        loop.train(tiny(tmp_path, lr=1e30, model={"variant": "transformer"}))
+@pytest.mark.parametrize("variant", ["transformer", "mac"])
+def test_numbers_that_are_not_finite_end_the_run_with_advice(tmp_path, monkeypatch, variant):
+    def begin_badly(*arguments, begin=loop.begin):
+        run, progress = begin(*arguments)
+        run.model.blocks[0].ff.down.weight.data *= math.inf
+        return run, progress
+
+    monkeypatch.setattr(loop, "begin", begin_badly)
+    with pytest.raises(ValueError, match=r"lr: got 0\.004.* no longer finite; try a smaller --lr"):
+        loop.train(tiny(tmp_path, model={"variant": variant}))
 
 
 # The command line
@@ -442,34 +452,45 @@ def test_runs_on_other_data_have_other_folders():
     assert command("--data", "some/book.txt").folder.name == "mac-book"
 
 
+SHORT = ["--quiet", "--steps=1", "--eval-bytes=100", "--sample=0"]  # should it train after all
+BAD_NAMES = ["..", ".", "", "a/b", "/tmp", "../other", "a\\b"]
+
+
 @pytest.mark.parametrize(
     "flags, message",
     [
         (["--lengths", "64,many"], "lengths: got '64,many', expected numbers such as"),
-        (["--lengths", "64,0"], "lengths: got (64, 0), expected whole numbers at least 2"),
-        (["--steps", "0"], "steps: got 0, expected whole numbers at least 1"),
-        (["--lr", "0"], "lr: got 0.0, expected numbers greater than 0"),
+        (["--lengths", "64,0"], "lengths: got (64, 0), expected whole numbers of at least 2"),
+        (["--steps=0"], "steps: got 0, expected a whole number of at least 1"),
+        (["--lr", "0"], "lr: got 0.0, expected a number greater than 0 and at most 1"),
+        (["--lr", "1e10"], "lr: got 10000000000.0, expected a number greater than 0 and at most 1"),
+        (["--lr", "nan"], "lr: got nan, expected a number greater than 0"),
+        (["--beta2", "1"], "beta2: got 1.0, expected a number of at least 0 and less than 1"),
+        (["--weight-decay", "inf"], "weight_decay: got inf, expected a number of at least 0"),
+        (["--seed", str(2**70)], "seed: got 1180591620717411303424, expected a whole number"),
+        (["--preset", "1b"], "preset: got '1b', expected one of 170m, 340m, 400m, 760m"),
+        (["--device", "meta"], "device: got 'meta', expected auto, cpu, cuda"),
+        (["--fresh", "--previous"], "previous: got fresh as well"),
+        (["--previous"], "there is no"),
         (["--batch", "6", "--accumulate", "4"], "batch: got 6, expected a multiple of accumulate"),
         (["--set", "deep=3"], "set: got 'deep=3', expected FIELD=VALUE"),
         (["--precision", "fp4"], "precision: got 'fp4', expected one of auto, float32, bfloat16"),
         (["--task", "chess"], "task: got 'chess', expected one of copying, needle, text"),
         (["--data", "nowhere"], "data: nowhere does not exist; expected a file or a folder"),
         (["--data", "a", "--task", "b"], "data: got task as well, expected one source of data"),
-        (["--name", "a/b"], "name: got 'a/b', expected one folder's name"),
+        *((["--name", name], "expected the name of one folder") for name in BAD_NAMES),
         (["--device", "abacus"], "device: got 'abacus', expected auto, cpu, cuda"),
         (["--shard"], "shard: needs several processes: torchrun"),
         (["--heads", "3"], "dim: got 128, expected a multiple of heads"),
     ],
 )
 def test_a_wrong_option_is_named(tmp_path, capsys, flags, message):
-    assert cli.main(["train", "--runs", str(tmp_path), *flags]) == 2
+    assert cli.main(["train", "--runs", str(tmp_path), *SHORT, *flags]) == 2
     error = capsys.readouterr().err
     assert message in error and "Traceback" not in error
 
 
 def test_help_needs_no_torch():
     code = "import sys; sys.modules['torch'] = None; from minititans.cli import main; "
-    done = start("-c", code + "main(['train', '--help'])")
-    out, error = done.communicate()
-    assert done.returncode == 0, error
+    out, _ = output_of(start("-c", code + "main(['train', '--help'])"))
     assert "--lengths" in out and "--resume" in out

@@ -1,55 +1,137 @@
-"""A run that is killed with SIGKILL, several times, at random moments."""
+"""Runs that are killed, twenty times in all, end with the weights of runs that never were.
 
+Some kills come from outside, a seeded moment after a seeded line of the log. Others come in the
+middle of saving: before a file is on the disk, between two renames, or with half a file written.
+"""
+
+import os
 import random
 import signal
+import socket
 import time
+from contextlib import closing
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
-from train_cases import arguments, assert_same_weights, start, tiny
+import safetensors.torch
+import torch
+from train_cases import assert_same_weights, tiny
 
-from minititans.training import log
+from minititans.training import folder, log, loop
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL"),
 ]
 
-
-def kill_after(process, path, lines: int, delay: float) -> bool:
-    """Kill once the log has grown by so many lines and `delay` seconds; False if it ended first."""
-    grown = count(path) + lines
-    while count(path) < grown and process.poll() is None:
-        time.sleep(0.002)
-    time.sleep(delay)
-    if process.poll() is not None:
-        return False
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    return True
+# Variant, number of processes, whether sharded: number of kills
+CASES = {
+    ("mac", 1, False): 2, ("mag", 1, False): 2, ("mal", 1, False): 2, ("lmm", 1, False): 2,
+    ("swa+deltanet", 1, False): 2, ("mac", 2, False): 5, ("mac", 2, True): 5,
+}  # fmt: skip
+assert sum(CASES.values()) == 20
+SAVING = {"save_file": safetensors.torch, "fsync": os, "link": os, "replace": os}
+KINDS = ("weight.", "exp_avg.", "exp_avg_sq.", "step.")
+IN_TIME = 120  # seconds that no process may exceed
 
 
-def count(path) -> int:
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+@pytest.mark.parametrize("variant, size, shard", CASES)
+def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(
+    tmp_path, variant, size, shard
+):
+    options = {"model": {"variant": variant}, "steps": 24, "eval_every": 11, "shard": shard}
+    never, killed = (tiny(tmp_path, name, **options) for name in ("never", "killed"))
+    assert ended(start(never, size)) == [0] * size
 
+    stored = safetensors.torch.load_file(never.folder / folder.PREVIOUS)  # after an evaluation
+    numbers = [sum(name.startswith(kind) for name in stored) for kind in KINDS]
+    assert len(set(numbers)) == 1, "a weight without its moments"
 
-def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(tmp_path):
-    never, killed = (
-        tiny(tmp_path, name, steps=40, save_every=1, eval_every=15) for name in ("never", "killed")
-    )
-    command = ["-m", "minititans.train"]
-    process = start(*command, *arguments(never))
-    assert process.wait() == 0, process.stderr.read()
+    chance = random.Random(f"{variant} {size} {shard}")
+    for number in range(CASES[variant, size, shard]):
+        if number % 2:
+            processes = start(killed, size, (chance.choice(list(SAVING)), chance.randint(1, 3)))
+            processes[0].join(IN_TIME)
+            assert processes[0].exitcode == -signal.SIGKILL
+        else:
+            processes = start(killed, size)
+            wait_for_lines(processes[0], killed.folder / folder.LOG, chance.randint(1, 4))
+            time.sleep(chance.uniform(0, 0.05))
+            chance.choice(processes).kill()
+        for process in processes[1:]:  # as torchrun does when one has died
+            process.kill()
+        processes[0].kill()
+        assert ended(processes)[0] == -signal.SIGKILL
 
-    moments, kills = random.Random(), 0  # other moments in every run of this test
-    for _ in range(4):
-        lines, delay = moments.randint(1, 8), moments.uniform(0, 0.05)
-        process = start(*command, *arguments(killed))
-        kills += kill_after(process, killed.folder / "log.jsonl", lines, delay)
-    assert kills >= 3
-    assert not (killed.folder / "result.json").exists()
-
-    process = start(*command, *arguments(killed))
-    assert process.wait() == 0, process.stderr.read()
+    assert ended(start(killed, size)) == [0] * size
     assert_same_weights(never, killed)
-    steps = [each["step"] for each in log.read(killed.folder / "log.jsonl") if "loss" in each]
-    assert steps == list(range(1, 41))
+    steps = [each["step"] for each in log.read(killed.folder / folder.LOG) if "loss" in each]
+    assert steps == list(range(1, 25))
+    assert {each.name for each in killed.folder.iterdir()} == set(folder.OWN)
+
+
+def start(config, size: int, moment: tuple[str, int] | None = None) -> list:
+    """The processes of a run; `moment` is when the first of them kills itself while saving."""
+    context = get_context("forkserver")  # torch is imported once
+    context.set_forkserver_preload(["minititans.training.loop", "matplotlib.figure"])
+    port = free_port()
+    processes = [
+        context.Process(target=run, args=(config, rank, size, port, moment), daemon=True)
+        for rank in range(size)
+    ]
+    for process in processes:
+        process.start()
+    return processes
+
+
+def run(config, rank: int, size: int, port: int, moment: tuple[str, int] | None) -> None:
+    torch.set_num_threads(1)
+    if moment is not None and rank == 0:
+        die_at(*moment)
+    if size > 1:  # what torchrun would say
+        numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
+        os.environ.update({name: str(number) for name, number in numbers.items()})
+        os.environ["MASTER_ADDR"] = "127.0.0.1"
+    loop.train(config)
+
+
+def die_at(name: str, number: int) -> None:
+    """Kill this process in place of call number `number` of a function that saving uses."""
+    real, calls = getattr(SAVING[name], name), count(1)
+
+    def perhaps(*arguments, **more):
+        if next(calls) == number:
+            if name == "save_file":
+                Path(arguments[1]).write_bytes(b"half a file")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **more)
+
+    setattr(SAVING[name], name, perhaps)
+
+
+def wait_for_lines(process, path: Path, more: int) -> None:
+    """Until a log has grown by some lines since it was cut, or its process has ended."""
+
+    def lines() -> int:
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+    wanted, limit = lines() + more, time.monotonic() + IN_TIME
+    while lines() < wanted and process.is_alive() and time.monotonic() < limit:
+        time.sleep(0.002)
+
+
+def ended(processes: list) -> list[int]:
+    for process in processes:
+        process.join(IN_TIME)
+    codes = [process.exitcode for process in processes]
+    for process in processes:
+        process.kill()
+    return codes
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]

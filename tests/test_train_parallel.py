@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from train_cases import arguments, start, tiny, weights
+from train_cases import arguments, output_of, start, tiny, weights
 
 from minititans.training import log, loop
 
@@ -16,14 +16,12 @@ def column(config, name: str) -> list[float]:
     return [each[name] for each in log.read(config.folder / "log.jsonl") if name in each]
 
 
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+
 def torchrun(config, *more: str) -> None:
-    process = start(
-        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
-        *("-m", "minititans.train", *arguments(config), *more),
-        OMP_NUM_THREADS="1",
-    )
-    _, error = process.communicate()
-    assert process.returncode == 0, error
+    command = ("-m", "minititans.train", *arguments(config), *more)
+    output_of(start(*TORCHRUN, *command, OMP_NUM_THREADS="1"))
 
 
 @pytest.mark.parametrize("how", ["data-parallel", "sharded"])
@@ -54,3 +52,36 @@ def test_a_run_of_one_process_goes_on_in_two_and_sharded(tmp_path, monkeypatch):
         loop.train(moved)
     torchrun(moved, "--shard")
     assert column(moved, "loss") == pytest.approx(column(never, "loss"), abs=1e-5)
+
+
+# Says so if a wrapper is alive when the process group goes, and how the process ends.
+WATCH = """
+import gc, sys
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from minititans import train
+
+real = dist.destroy_process_group
+
+def destroy():
+    alive = [each for each in gc.get_objects() if isinstance(each, DistributedDataParallel)]
+    print("wrappers alive:", len(alive), flush=True)
+    real()
+
+dist.destroy_process_group = destroy
+print("status:", train.main(sys.argv[1:]), flush=True)
+"""
+
+
+def test_the_wrapper_dies_before_its_process_group(tmp_path):
+    """Otherwise each may wait for the other, and the process never ends."""
+    (tmp_path / "watch.py").write_text(WATCH)
+    config = tiny(tmp_path, steps=3)
+    out, _ = output_of(start(*TORCHRUN, str(tmp_path / "watch.py"), *arguments(config)))
+    assert (out.count("wrappers alive: 0"), out.count("status: 0")) == (2, 2)
+    (config.folder / "result.json").unlink()
+    (config.folder / "log.jsonl").write_text("junk\n")  # noticed when the wrapper is in use
+    out, error = output_of(start(*TORCHRUN, str(tmp_path / "watch.py"), *arguments(config)))
+    assert (out.count("wrappers alive: 0"), out.count("status: 2")) == (2, 2)
+    assert error.count("log.jsonl is damaged: line 1 is not a record") == 1
+    assert "Traceback" not in error

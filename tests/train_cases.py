@@ -64,6 +64,17 @@ def start(*command: str, **environment: str) -> subprocess.Popen:
     )
 
 
+def output_of(process: subprocess.Popen, seconds: float = 300) -> tuple[str, str]:
+    """What a process printed; it must end in time, and well."""
+    with process:
+        try:
+            out, error = process.communicate(timeout=seconds)
+        finally:
+            process.kill()
+    assert process.returncode == 0, error
+    return out, error
+
+
 def weights(config: TrainConfig) -> dict[str, torch.Tensor]:
     return safetensors.torch.load_file(config.folder / "model.safetensors")
 
@@ -73,3 +84,10 @@ def assert_same_weights(one: TrainConfig, other: TrainConfig) -> None:
     mine, others = weights(one), weights(other)
     assert mine.keys() == others.keys()
     assert [name for name in mine if not torch.equal(mine[name], others[name])] == []
+
+
+def damaged(content: bytes) -> dict[str, bytes]:
+    """A file cut at every tenth of its length, and junk in its place."""
+    cuts = {f"{tenth} tenths": content[: len(content) * tenth // 10] for tenth in range(10)}
+    junk = {"junk": b"\x93\x07" * 500, "zeros": bytes(len(content)), "text": b"hello"}
+    return cuts | junk | {"no header": (2).to_bytes(8, "little") + b"{}"}

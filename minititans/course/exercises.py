@@ -21,7 +21,7 @@ import nbformat
 
 from minititans.course.build import read_source
 from minititans.course.exercises_nbgrader import BEGIN, CHECK, END
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 
 MANIFEST = ".generated.json"  # in exercises/: what was written there last, to notice own work
 WIDTH = 100

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from minititans.course.labs import all_labs
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 
 try:
     import fcntl

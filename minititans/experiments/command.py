@@ -52,7 +52,7 @@ def run_needle(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"minititans experiment needle: {error}", file=sys.stderr)
         return 2
-    from minititans.memory.files import write_whole
+    from minititans.files import write_whole
 
     found = results.load_all(folder)  # with those of earlier runs
     text = results.table(found)
@@ -74,7 +74,7 @@ def run_depth(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"minititans experiment depth: {error}", file=sys.stderr)
         return 2
-    from minititans.memory.files import write_whole
+    from minititans.files import write_whole
 
     text = depth_grid.table(found)
     with write_whole(folder / "table.md") as temporary:

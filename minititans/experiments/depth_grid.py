@@ -22,7 +22,7 @@ from minititans.experiments.depth import (
     learning_curve,
     meta_train,
 )
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 from minititans.tasks.maps import BENT, FOLDED, STRAIGHT, Maps
 
 DEPTHS = (1, 2, 3, 4)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 
 ORDER = ("mac", "mag", "mal", "lmm", "swa", "transformer")  # in tables; then all others by name
 

@@ -11,9 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from minititans.state import State
+
 
 @dataclass(frozen=True)
-class Gates:
+class Gates(State):
     """One number per token for each gate, each `[batch, heads, time]`.
 
     >>> gates = Gates.constant(theta=0.1, eta=0.9, alpha=0.01, shape=(2, 4, 16))
@@ -31,10 +33,6 @@ class Gates:
     ) -> "Gates":
         """The same three numbers for every token; `shape` is `(batch, heads, time)`."""
         return cls(*(torch.full(shape, value, **tensor_options) for value in (theta, eta, alpha)))
-
-    def map(self, function) -> "Gates":
-        """Apply one function to all three."""
-        return Gates(function(self.theta), function(self.eta), function(self.alpha))
 
     def in_shares(self, eta_before: Tensor | None = None) -> "Gates":
         """The gates with which (13) and (14) write each surprise once, in shares.

@@ -1,95 +1,15 @@
-"""What is carried from one call to the next, and how it is kept, cut off, copied and stored."""
+"""The memory between two calls, and how a sequence is cut that begins inside a chunk."""
 
-import dataclasses
-import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from minititans.arguments import whole
-from minititans.memory.files import write_whole
 from minititans.memory.gates import Gates
-
-FORMAT = "minititans.State.2"
-
-
-class State:
-    """A frozen dataclass of tensors, numbers, None, other states, and lists of these.
-
-    A state is never changed in place: every call returns a new one, so an old state can be kept
-    and read from again.
-    """
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """A new state with `function` applied to every tensor in it, once to a shared tensor."""
-        done: dict[int, Tensor] = {}
-
-        def once(tensor):
-            if id(tensor) not in done:
-                done[id(tensor)] = function(tensor)
-            return done[id(tensor)]
-
-        return _walk(self, once)
-
-    def detach(self) -> Self:
-        """The same values, cut off from the graph: gradients stop here (truncated training)."""
-        return self.map(Tensor.detach)
-
-    def clone(self) -> Self:
-        """A copy that shares no storage with this one."""
-        return self.map(Tensor.clone)
-
-    def to(self, *args, **kwargs) -> Self:
-        """Move or cast every tensor, with the arguments of `Tensor.to`."""
-        return self.map(lambda tensor: tensor.to(*args, **kwargs))
-
-    @classmethod
-    def expect(cls, state: Any) -> None:
-        """Refuse what is neither None nor a state of this class."""
-        if state is not None and not isinstance(state, cls):
-            raise TypeError(f"state: got {type(state).__name__}, expected a {cls.__name__}")
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the state to a safetensors file, whole or not at all."""
-        tensors: dict[str, Tensor] = {}
-        names: dict[int, str] = {}
-
-        def name(tensor):  # one that is shared is stored once
-            if id(tensor) not in names:
-                names[id(tensor)] = f"t{len(tensors)}"
-                copy = tensor.detach().clone(memory_format=torch.contiguous_format)
-                tensors[names[id(tensor)]] = copy
-            return names[id(tensor)]
-
-        metadata = {"format": FORMAT, "tree": json.dumps(_describe(self, name))}
-        with write_whole(path) as temporary:
-            safetensors.torch.save_file(tensors, temporary, metadata)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike, device: str | torch.device = "cpu") -> Self:
-        """Read a state that `save` wrote."""
-        with safetensors.safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ValueError(
-                    f"path: {os.fspath(path)} is not a saved state: its format is "
-                    f"{metadata.get('format')!r}, expected {FORMAT!r}"
-                )
-            tree = json.loads(metadata["tree"])
-            names = list(file.keys())
-            tensors = {name: file.get_tensor(name) for name in names}
-        state = _rebuild(tree, tensors)
-        if not isinstance(state, cls):
-            raise ValueError(
-                f"path: {os.fspath(path)} holds a {type(state).__name__}, expected a {cls.__name__}"
-            )
-        return state
+from minititans.state import State
 
 
 @dataclass(frozen=True)
@@ -222,45 +142,3 @@ def _kinds(layers: Any) -> str:
     if not isinstance(layers, list):
         return type(layers).__name__
     return str([str(w.dtype) if isinstance(w, Tensor) else type(w).__name__ for w in layers])
-
-
-def _walk(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """Rebuild a state with `function` of its tensors in their places."""
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, list):
-        return [_walk(item, function) for item in value]
-    if dataclasses.is_dataclass(value):
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return type(value)(**{name: _walk(item, function) for name, item in fields.items()})
-    return value
-
-
-def _describe(value: Any, name: Callable[[Tensor], str]) -> Any:
-    """A state as JSON, with names in place of its tensors."""
-    if isinstance(value, Tensor):
-        return name(value)
-    if isinstance(value, list):
-        return [_describe(item, name) for item in value]
-    if dataclasses.is_dataclass(value):
-        fields = {
-            f.name: _describe(getattr(value, f.name), name) for f in dataclasses.fields(value)
-        }
-        return {"class": type(value).__name__, "fields": fields}
-    return value
-
-
-def _rebuild(tree: Any, tensors: dict[str, Tensor]) -> Any:
-    if isinstance(tree, list):
-        return [_rebuild(item, tensors) for item in tree]
-    if isinstance(tree, dict):
-        known = {each.__name__: each for each in (Gates, *_subclasses(State))}
-        if tree["class"] not in known:
-            raise ValueError(f"path: holds a {tree['class']!r}, which this version does not know")
-        fields = {name: _rebuild(item, tensors) for name, item in tree["fields"].items()}
-        return known[tree["class"]](**fields)
-    return tensors[tree] if isinstance(tree, str) else tree
-
-
-def _subclasses(cls: type) -> list[type]:
-    return [each for sub in cls.__subclasses__() for each in (sub, *_subclasses(sub))]

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from minititans.arguments import check, check_heads
 from minititans.memory.convolution import CausalConv
 from minititans.memory.precision import full_precision
-from minititans.memory.state import State
 from minititans.relatives.chunked import chunked
 from minititans.relatives.gates import at_least_float32
+from minititans.state import State
 from minititans.tensors import POSITION, check_kept, check_sequence
 
 

@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from minititans.config import TitansConfig
-from minititans.training.config import DEFAULT_MODEL, TrainConfig, options, stored_config
+from minititans.config import PRESETS, TitansConfig
+from minititans.training.config import DEFAULT_MODEL, TrainConfig, options
 
 DESCRIPTION = {
     "description": "Train a model; alone, a small MAC on the built-in corpus in about five "
@@ -47,7 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "has ended. Other options are refused."
     )
     again.add_argument("--resume", action="store_true", help="take its options from the folder")
-    again.add_argument("--fresh", action="store_true", help="delete it and begin again")
+    again.add_argument("--fresh", action="store_true", help="delete its files and start over")
+    again.add_argument(
+        "--previous", action="store_true",
+        help="go on from the checkpoint before the last, if the last cannot be read",
+    )  # fmt: skip
 
 
 def shown_defaults() -> str:
@@ -89,23 +93,24 @@ def config_from(arguments: argparse.Namespace) -> TrainConfig:
     if "lengths" in named:
         named["lengths"] = numbers_in(named["lengths"])
     base = TrainConfig()
+    runs = named.get("runs", base.runs)
+    variant = given.get("variant", base.model.variant)
+    name = named.get("name", default_name(named, variant))
     if given.get("resume"):
-        variant = given.get("variant", base.model.variant)
-        where = Path(named.get("runs", base.runs)) / named.get("name", variant)
-        base = stored_config(where)
+        from minititans.training.folder import stored_config
+
+        base = stored_config(dataclasses.replace(base, runs=runs, name=name).folder)
     model = model_from(given, base.model)
-    if "name" not in named and base.name is None and not given.get("resume"):
-        named["name"] = default_name(named, model)
-    return dataclasses.replace(base, model=model, **named)
+    return dataclasses.replace(base, model=model, **named | {"runs": runs, "name": name})
 
 
-def default_name(named: dict[str, Any], model: TitansConfig) -> str:
+def default_name(named: dict[str, Any], variant: str) -> str:
     """
-    >>> default_name({"data": "books/moby.txt"}, TitansConfig(variant="lmm"))
+    >>> default_name({"data": "books/moby.txt"}, "lmm")
     'lmm-moby'
     """
     source = next((named[key] for key in ("data", "task", "dataset") if key in named), None)
-    return model.variant if source is None else f"{model.variant}-{Path(source).stem}"
+    return variant if source is None else f"{variant}-{Path(source).stem}"
 
 
 def model_from(given: dict[str, Any], base: TitansConfig) -> TitansConfig:
@@ -122,6 +127,10 @@ def model_from(given: dict[str, Any], base: TitansConfig) -> TitansConfig:
             )
         changes[name] = parsed(value)
     if "preset" in given:
+        if given["preset"] not in PRESETS:
+            raise ValueError(
+                f"preset: got {given['preset']!r}, expected one of {', '.join(PRESETS)}"
+            )
         variant = changes.pop("variant", base.variant)
         return TitansConfig.preset(given["preset"], variant, **{"vocab_size": 256} | changes)
     return dataclasses.replace(base, **changes)

@@ -1,21 +1,17 @@
-"""What can be chosen about a run, in one frozen dataclass, and what a run's folder says of it.
+"""What can be chosen about a run, in one frozen dataclass.
 
 Nothing here imports torch, so that `--help` answers at once and on any machine.
 """
 
 import dataclasses
 import json
-from dataclasses import dataclass, field, fields
+import math
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from minititans.config import TitansConfig
-
-
-def option(default: Any, help: str, **more: Any) -> Any:
-    """A field of `TrainConfig` that is also an option of the command line."""
-    return field(default=default, metadata={"help": help, **more})
-
+from minititans.training.options import check_option, is_name, option
 
 # About five minutes on two CPU cores with the built-in corpus. Tried with a part of the training
 # text kept aside, in bits per byte over stretches of 2,104 bytes and over all its 34,000 in one
@@ -58,15 +54,19 @@ class TrainConfig:
         "teaches a memory to last. Fewer in a short text; tasks begin anew in every step",
         least=1,
     )
-    carry_from: float = option(0.6, "share of the steps after which --carry begins", least=0)
+    carry_from: float = option(
+        0.6, "share of the steps after which --carry begins", least=0, below=math.inf
+    )
     accumulate: int = option(1, "parts in which a step is computed, to save memory", least=1)
-    lr: float = option(4e-3, "highest learning rate", above=0)
-    final_lr: float = option(0.05, "learning rate at the end, as a share of the highest", least=0)
+    lr: float = option(4e-3, "highest learning rate", above=0, most=1)
+    final_lr: float = option(
+        0.05, "learning rate at the end, as a share of the highest", least=0, most=1
+    )
     warmup: int = option(50, "steps in which the learning rate rises from zero", least=0)
-    weight_decay: float = option(0.1, "decay of matrices; vectors are left alone", least=0)
-    beta2: float = option(0.99, "AdamW's second beta", least=0)
+    weight_decay: float = option(0.1, "decay of matrices; vectors are left alone", least=0, most=1)
+    beta2: float = option(0.99, "AdamW's second beta", least=0, below=1)
     clip: float = option(1.0, "bound on the norm of the gradient", above=0)
-    seed: int = option(0, "of the weights and of the order of the data", least=0)
+    seed: int = option(0, "of the weights and of the order of the data", least=0, below=2**63)
 
     precision: str = option(
         "auto",
@@ -94,8 +94,10 @@ class TrainConfig:
             raise ValueError(
                 f"batch: got {self.batch}, expected a multiple of accumulate, {self.accumulate}"
             )
-        if self.name is not None and Path(self.name).name != self.name:
-            raise ValueError(f"name: got {self.name!r}, expected one folder's name; see runs")
+        if self.name is not None and not is_name(self.name):
+            raise ValueError(
+                f"name: got {self.name!r}, expected the name of one folder inside --runs"
+            )
 
     def steps_in_passage(self, start: int) -> int:
         """How many steps from `start` on, counted from 0, read on in the same text."""
@@ -124,34 +126,6 @@ MAY_CHANGE = frozenset(
 
 def options() -> list[dataclasses.Field]:
     return [each for each in fields(TrainConfig) if "help" in each.metadata]
-
-
-def check_option(option: dataclasses.Field, value: Any) -> None:
-    """Refuse a value of the wrong type or out of range, with the option's name."""
-    least, above = option.metadata.get("least"), option.metadata.get("above")
-    choices = option.metadata.get("choices")
-    numbers = value if isinstance(value, tuple) else (value,)
-    if least is not None or above is not None:
-        kind = float if isinstance(option.default, float) else int
-        wanted = "numbers" if kind is float else "whole numbers"
-        bound = f"at least {least}" if least is not None else f"greater than {above}"
-        for number in numbers or (None,):
-            right = isinstance(number, (int, kind)) and not isinstance(number, bool)
-            if not right or not (number >= least if least is not None else number > above):
-                raise ValueError(f"{option.name}: got {value!r}, expected {wanted} {bound}")
-    if choices is not None and value not in choices:
-        raise ValueError(f"{option.name}: got {value!r}, expected one of {', '.join(choices)}")
-
-
-# The run's folder
-
-
-def stored_config(folder: Path) -> TrainConfig:
-    """The options with which the run in `folder` was begun."""
-    path = folder / "config.json"
-    if not path.exists():
-        raise ValueError(f"resume: there is no run in {folder}; leave out --resume to begin one")
-    return TrainConfig.from_json(json.loads(path.read_text(encoding="utf-8"))["train"])
 
 
 def differences(old: TrainConfig, new: TrainConfig) -> list[str]:

@@ -1,15 +1,19 @@
-"""The log of a run: one line of JSON a step or evaluation, and the loss curve drawn from it."""
+"""The log of a run: one line of JSON per step or evaluation, and the loss curve drawn from it."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
-from minititans.memory.files import write_whole
+from minititans.files import cannot_write, write_whole
 
 
 def append(path: Path, record: dict[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -17,17 +21,61 @@ def read(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     records = []
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if line.endswith("\n"):
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        if not line.endswith(b"\n"):
+            continue
+        try:
             records.append(json.loads(line))
+            records[-1]["step"] + 0  # a record has a step, and that is a number
+        except (ValueError, TypeError, LookupError, RecursionError):
+            raise ValueError(
+                f"{path} is damaged: line {number} is not a record. {ADVICE}"
+            ) from None
     return records
 
 
-def cut(path: Path, step: int) -> None:
-    """Forget what came after `step`: a run that goes on from there will write it again."""
-    kept = "".join(json.dumps(each) + "\n" for each in read(path) if each["step"] <= step)
+def count_on_disk(path: Path) -> int:
+    """The number of lines, once the disk has them all: a checkpoint relies on it."""
+    if not path.exists():
+        return 0
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+        return sum(1 for _ in file)
+
+
+def cut(path: Path, step: int, lines: int) -> None:
+    """Forget what came after `step`: a run that goes on from there will write it again.
+
+    lines: how many lines there were when the checkpoint of that step was written
+    """
+    if not path.exists():
+        return
+    kept = [each for each in read(path) if each["step"] <= step]
+    if len(kept) < lines:
+        raise ValueError(
+            f"{path} is damaged: it has {len(kept)} lines up to step {step}, expected {lines}. "
+            + ADVICE
+        )
     with write_whole(path) as temporary:
-        temporary.write_text(kept, encoding="utf-8")
+        text = "".join(json.dumps(each) + "\n" for each in kept)
+        temporary.write_text(text, encoding="utf-8")
+
+
+ADVICE = (
+    "Move it elsewhere and run the same command again: training goes on, and a new log starts at "
+    "the last checkpoint."
+)
+
+
+def check_drawing() -> None:
+    """Find out before the first step, not after the last, that there is nothing to draw with."""
+    try:
+        from matplotlib.figure import Figure  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            f"training draws its loss curve with matplotlib, which cannot be imported ({error}). "
+            "Install it: pip install matplotlib"
+        ) from None
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:

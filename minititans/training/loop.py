@@ -1,73 +1,72 @@
 """A run from beginning to end; one that was stopped goes on as if it never had been."""
 
-import json
 import math
-import shutil
+import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
 from tqdm import tqdm
 
-from minititans.memory.files import write_whole
 from minititans.model import TitansLM, count_parameters
+from minititans.state import State
 from minititans.tasks import Task, load_task
 from minititans.training import log
 from minititans.training.checkpoint import load_checkpoint, save_checkpoint
-from minititans.training.config import TrainConfig, differences, stored_config
+from minititans.training.config import TrainConfig
+from minititans.training.folder import (
+    CHECKPOINT,
+    CURVE,
+    LOG,
+    PREVIOUS,
+    RESULT,
+    alone_in,
+    prepare_folder,
+)
 from minititans.training.optimiser import make_optimiser
-from minititans.training.parallel import World, spread, world
-from minititans.training.results import evaluate, finish, plain_model
+from minititans.training.parallel import World, reshard, spread, world
+from minititans.training.results import evaluate, finish, plain_model, read_result
 from minititans.training.step import Run, passage, seed_everything, take_step
 
-CHECKPOINT, LOG, CURVE = "checkpoint.safetensors", "log.jsonl", "loss.png"
 
-
-def train(config: TrainConfig, fresh: bool = False) -> dict[str, Any]:
+def train(config: TrainConfig, fresh: bool = False, previous: bool = False) -> dict[str, Any]:
     """Train, or go on training, in `config.folder`; returns what `result.json` there holds.
 
-    fresh: delete a run that is there, and begin again
+    fresh:    delete the files of a run that is there, and start over
+    previous: go on from the checkpoint before the last, when the last is damaged
 
     Under torchrun only the first process returns the result, the others an empty dictionary.
     """
+    if fresh and previous:
+        raise ValueError("previous: got fresh as well, which leaves nothing to go on from")
     with world(config.device) as here:
-        task = make_task(config)
-        config = fit_to(task, config, here)
-        count_parameters(config.model)  # refuses what no model can have, before a file is written
-        with alone_in(config.folder) if here.is_first else nullcontext():
-            if here.is_first:
-                prepare_folder(config, task, fresh)
-            here.wait()
-            run, progress = begin(config, task, here)
-            progress = run_steps(run, progress)
-            model = plain_model(run.model, config)
-            result = finish(config, task, model, progress) if here.is_first else {}
-            here.wait()
-    return result
+        return train_in(here, config, fresh, previous)
 
 
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Refuse a folder in which another process trains: each would delete the other's files."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
-        if fcntl is not None:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a killed process lets go
-            except BlockingIOError:
-                raise ValueError(
-                    f"name: another process is training in {folder}; wait for it, or choose "
-                    "another --name"
-                ) from None
-        yield
+def train_in(here: World, config: TrainConfig, fresh: bool, previous: bool) -> dict[str, Any]:
+    """What one process does. All that uses the process group is gone when this returns."""
+    task = make_task(config)
+    config = fit_to(task, config, here)
+    count_parameters(config.model)  # refuses what no model can have, before a file is written
+    with ExitStack() as until_the_end:
+
+        def prepare() -> dict[str, Any] | None:
+            """Returns the result of a run that has already ended."""
+            log.check_drawing()
+            until_the_end.enter_context(alone_in(config.folder))
+            prepare_folder(config, getattr(task, "fingerprint", None), fresh)
+            path = config.folder / RESULT
+            return read_result(path) if path.exists() and not previous else None
+
+        if ended := here.let_first(prepare):
+            return ended if here.is_first else {}
+        run, progress = begin(config, task, here, previous)
+        progress = run_steps(run, progress)
+        model = plain_model(run.model, config)
+        result = here.let_first(lambda: finish(config, task, model, progress))
+    return result if here.is_first else {}
 
 
 def make_task(config: TrainConfig) -> Task:
@@ -101,54 +100,39 @@ def fit_to(task: Task, config: TrainConfig, here: World) -> TrainConfig:
     return replace(config, carry=carry, model=model)
 
 
-def prepare_folder(config: TrainConfig, task: Task, fresh: bool) -> None:
-    """Make the run's folder; one that holds another run is refused."""
-    folder, data = config.folder, getattr(task, "fingerprint", None)
-    path = folder / "config.json"
-    old = folder.with_name(f".{folder.name}.old")  # so that a deletion can be interrupted
-    shutil.rmtree(old, ignore_errors=True)
-    if fresh and path.exists():
-        folder.rename(old)
-        shutil.rmtree(old)
-    folder.mkdir(parents=True, exist_ok=True)
-    for left_over in folder.glob("*.tmp"):  # of a run that was killed while it wrote
-        left_over.unlink()
-    if not path.exists():
-        if any(folder.iterdir()):
-            raise ValueError(f"name: {folder} holds files that are no run; choose another --name")
-        text = json.dumps({"train": config.to_json(), "data": data}, indent=2) + "\n"
-        with write_whole(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return
-    changed = differences(stored_config(folder), config)
-    if json.loads(path.read_text(encoding="utf-8"))["data"] != data:
-        changed.append("the data itself has changed")
-    if changed:
-        raise ValueError(
-            f"name: {folder} holds a run with other options ({'; '.join(changed)}). "
-            "Choose another --name, or --fresh to delete that run"
-        )
-
-
-def begin(config: TrainConfig, task: Task, here: World) -> tuple[Run, dict[str, Any]]:
+def begin(
+    config: TrainConfig, task: Task, here: World, previous: bool = False
+) -> tuple[Run, dict[str, Any]]:
     """Model and optimiser as the last checkpoint has them, or new; and how far they are."""
     seed_everything(config.seed, 0, 0)  # the same first weights in every process
     model = TitansLM(config.model).to(here.device)
     together = spread(model, here, config.shard)
     run = Run(config, task, model, together, make_optimiser(model, config), here)
-    progress = {"step": 0, "seconds": 0.0}
-    if (config.folder / CHECKPOINT).exists():
-        progress = load_checkpoint(config.folder / CHECKPOINT, model, run.optimiser)
-        if "position" in progress:
-            task.seek(progress["position"])
+    last, before = (config.folder / name for name in (CHECKPOINT, PREVIOUS))
+    if previous and not before.exists():
+        raise ValueError(f"previous: there is no {before} to go on from")
+    path = before if previous or not last.exists() else last
+    if not path.exists():
+        return run, {"step": 0, "seconds": 0.0}
+    progress = load_checkpoint(path, model, run.optimiser)
+    if "position" in progress:
+        task.seek(progress["position"])
+    here.wait()  # until all have read it
+    if path == before:
+        here.let_first(lambda: go_back(config.folder))
     return run, progress
+
+
+def go_back(folder: Path) -> None:
+    """The previous checkpoint, which could be read, takes the place of the last."""
+    (folder / RESULT).unlink(missing_ok=True)  # the run has not ended any more
+    os.replace(folder / PREVIOUS, folder / CHECKPOINT)
 
 
 def run_steps(run: Run, progress: dict[str, Any]) -> dict[str, Any]:
     """From where `progress` stands to the last step; returns the progress then."""
     config, first = run.config, progress["step"]
-    if run.here.is_first:
-        log.cut(config.folder / LOG, first)
+    run.here.let_first(lambda: log.cut(config.folder / LOG, first, progress.get("lines", 0)))
     hidden = config.quiet or not run.here.is_first or first == config.steps
     bar = tqdm(total=config.steps, initial=first, unit="step", disable=hidden)
     began, speed = time.perf_counter() - progress["seconds"], None
@@ -156,7 +140,7 @@ def run_steps(run: Run, progress: dict[str, Any]) -> dict[str, Any]:
         states = None
         for step, (tokens, targets) in enumerate(passage(config, run.task, start), start + 1):
             started = time.perf_counter()
-            record, states = take_step(run, step, tokens, targets, states)
+            record, states = checked_step(run, step, tokens, targets, states)
             now = record["tokens"] / (time.perf_counter() - started)
             speed = now if speed is None else 0.9 * speed + 0.1 * now
             keep_record(run, record | {"tokens_per_second": round(speed)})
@@ -170,15 +154,30 @@ def run_steps(run: Run, progress: dict[str, Any]) -> dict[str, Any]:
     return progress
 
 
+def checked_step(run: Run, step: int, *arguments: Any) -> tuple[dict[str, Any], list[State]]:
+    """A step whose numbers stay finite; if they do not, the learning rate is the first suspect."""
+    try:
+        record, states = take_step(run, step, *arguments)
+    except ValueError as error:  # a layer refuses what is not finite
+        if "finite" not in str(error):
+            raise
+        record = {"loss": math.nan, "gradient_norm": math.nan}
+    if not math.isfinite(record["loss"] + record["gradient_norm"]):
+        raise ValueError(
+            f"lr: got {run.config.lr}, and at step {step} the numbers are no longer finite; try a "
+            "smaller --lr"
+        )
+    return record, states
+
+
 def keep_record(run: Run, record: dict[str, Any]) -> None:
     """Into the log with a step, and with an evaluation after it if one is due."""
     config, step, path = run.config, record["step"], run.config.folder / LOG
-    if not math.isfinite(record["loss"] + record["gradient_norm"]):
-        raise ValueError(f"lr: loss or gradient not finite at step {step}; try a smaller --lr")
     if run.here.is_first:
         log.append(path, record)
     if step < config.steps and is_due(step - 1, step, config.eval_every):
         scores = evaluate(config, run.task, run.model)
+        reshard(run.model)
         if run.here.is_first:
             log.append(path, {"step": step} | scores)
             log.draw(log.read(path), config.folder / CURVE)
@@ -187,7 +186,10 @@ def keep_record(run: Run, record: dict[str, Any]) -> None:
 def save(run: Run, progress: dict[str, Any]) -> None:
     if hasattr(run.task, "position"):
         progress = progress | {"position": run.task.position()}
-    path = run.config.folder / CHECKPOINT
+    folder = run.config.folder
+    if run.here.is_first:
+        progress = progress | {"lines": log.count_on_disk(folder / LOG)}
+    path = folder / CHECKPOINT
     save_checkpoint(path, run.model, run.optimiser, progress, run.here)
 
 

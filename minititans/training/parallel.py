@@ -5,16 +5,19 @@ Data-parallel (DDP): every process has the whole model, and gradients are averag
 weights come together only while the block is at work.
 """
 
+import gc
 import os
+import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -40,10 +43,29 @@ class World:
         if self.size > 1:
             dist.barrier()
 
+    def let_first(self, work: Callable[[], Any]) -> Any:
+        """What the first process makes of its work, for all; if it fails, all fail as it does."""
+        if self.size == 1:
+            return work()
+        told = [None, None]
+        if self.is_first:
+            try:
+                told[0] = work()
+            except (ValueError, OSError) as error:
+                told[1] = str(error)
+        dist.broadcast_object_list(told)
+        if told[1] is not None:
+            raise ValueError(told[1])
+        return told[0]
+
 
 @contextmanager
 def world(device: str) -> Iterator[World]:
-    """The process group that `torchrun` asks for through the environment, or one process alone."""
+    """The process group that `torchrun` asks for through the environment, or one process alone.
+
+    Everything that uses the group must be out of use when the `with` ends. A data-parallel wrapper
+    that outlives its group would wait for the group's threads while they wait for Python.
+    """
     if "WORLD_SIZE" not in os.environ:
         yield World(choose_device(device))
         return
@@ -53,6 +75,12 @@ def world(device: str) -> Iterator[World]:
     dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     try:
         yield World(chosen, dist.get_rank(), dist.get_world_size())
+        gc.collect()  # in case the wrapper is part of a cycle
+        dist.barrier()
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # they hold the wrapper, too
+        gc.collect()
+        raise
     finally:
         dist.destroy_process_group()
 
@@ -63,11 +91,17 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"device: got {name!r}, expected auto, cpu, cuda or cuda:1") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device: got {name!r}, but torch finds no GPU here; use cpu or auto")
-    if device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", local_rank)
+        device = None
+    if device is None or device.type not in ("cpu", "cuda", "mps"):
+        raise ValueError(f"device: got {name!r}, expected auto, cpu, cuda, cuda:1 or mps")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise ValueError(f"device: got {name!r}, but torch cannot use it here; use cpu or auto")
+    if device.type == "cuda":
+        count = torch.cuda.device_count()
+        device = torch.device("cuda", local_rank if device.index is None else device.index)
+        if device.index >= count:
+            found = f"finds only {count} here" if count else "finds no GPU here"
+            raise ValueError(f"device: got {name!r}, but torch {found}; use cpu or auto")
     return device
 
 
@@ -94,6 +128,15 @@ def without_sync(model: nn.Module, wait: bool):
     if isinstance(model, DistributedDataParallel) and wait:
         return model.no_sync()
     return nullcontext()
+
+
+def reshard(model: nn.Module) -> None:
+    """Split a sharded model's weights again after a forward pass without a backward pass.
+
+    Until then its outermost weights are whole, and not the ones that the optimiser knows.
+    """
+    if isinstance(model, FSDPModule):
+        model.reshard()
 
 
 def whole(tensor: Tensor) -> Tensor:

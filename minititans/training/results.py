@@ -1,18 +1,20 @@
 """What comes out of a run: scores, a saved model, the loss curve, and text that it writes."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from minititans.memory.files import write_whole
+from minititans.files import read_json, write_whole
 from minititans.model import TitansLM
 from minititans.tasks import Task
 from minititans.tasks.ngram import NGram
 from minititans.training import log
 from minititans.training.config import TrainConfig
 from minititans.training.evaluate import bits_per_byte, loss_and_accuracy
+from minititans.training.folder import CURVE, LOG, MODEL, RESULT
 from minititans.training.parallel import whole
 
 ENOUGH = 5_000_000  # bytes for the n-gram model; its counts are in Python dictionaries
@@ -23,18 +25,16 @@ def finish(
 ) -> dict[str, Any]:
     """Write everything into the run's folder; returns what `result.json` there holds."""
     folder = config.folder
-    if (folder / "result.json").exists():  # the run had ended before
-        return json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    model.save(folder / "model.safetensors")
+    model.save(folder / MODEL)
     scores = evaluate(config, task, model)
     if task.held_out is not None:
         scores["one_stream_bits_per_byte"] = bits_per_byte(
             model, task.held_out[: config.eval_bytes]
         )
     record = {"step": progress["step"]} | scores
-    if record not in log.read(folder / "log.jsonl"):  # killed right here, it would be there twice
-        log.append(folder / "log.jsonl", record)
-    log.draw(log.read(folder / "log.jsonl"), folder / "loss.png")
+    if record not in log.read(folder / LOG):  # killed right here, it would be there twice
+        log.append(folder / LOG, record)
+    log.draw(log.read(folder / LOG), folder / CURVE)
     result = scores | {
         "parameters": sum(p.numel() for p in model.parameters()),
         "steps": progress["step"],
@@ -44,8 +44,18 @@ def finish(
     if task.held_out is not None:
         result |= ngram_score(config, task) | sample(config, task, model)
     text = json.dumps(result, indent=2) + "\n"
-    with write_whole(folder / "result.json") as temporary:
+    with write_whole(folder / RESULT) as temporary:
         temporary.write_text(text, encoding="utf-8")
+    return result
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """What a run that has ended left behind."""
+    advice = "Delete it and run the same command again: the scores are then computed once more."
+    result = read_json(path, advice)
+    for name in ("parameters", "steps", "seconds"):
+        if not isinstance(result.get(name), (int, float)):
+            raise ValueError(f"{path} is damaged: it has no {name}. {advice}")
     return result
 
 

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from minititans.memory.state import State
 from minititans.model import TitansLM
+from minititans.state import State
 from minititans.tasks import IGNORE, Task
 from minititans.training.config import TrainConfig
 from minititans.training.optimiser import learning_rate

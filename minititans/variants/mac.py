@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from minititans.arguments import shown, whole
 from minititans.attention import SegmentAttention, SegmentState
 from minititans.memory import MemoryState, NeuralMemory
-from minititans.memory.state import State
+from minititans.state import State
 from minititans.tensors import check_kept
 from minititans.variants.checks import check_memory_fits, check_reads
 from minititans.variants.combine import Combine

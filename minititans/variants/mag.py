@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from minititans.attention import WindowAttention, WindowState
 from minititans.memory import MemoryState, NeuralMemory
-from minititans.memory.state import State
+from minititans.state import State
 from minititans.variants.checks import check_memory_fits, check_reads
 from minititans.variants.combine import Combine
 from minititans.variants.persistent import Persistent

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from minititans.course.check_words import KINDS
 from minititans.course.grading.grade import BROKEN, ENDED_EARLY, NOT_HANDED_IN, UNREADABLE, Row
 from minititans.course.labs import find_task
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 from minititans.viz.style import GREEN, ORANGE, SKY, house_style
 
 PALE = "#D9D9D9"

@@ -20,7 +20,7 @@ from minititans.course.grading.submissions import Submission
 from minititans.course.grading.workers import Zygote, ask_all
 from minititans.course.grading.zygote import Request
 from minititans.course.labs import Task, all_labs
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 
 # Diagnoses for whole files, beside those that `check` knows for functions.
 NOT_HANDED_IN, UNREADABLE = "not handed in", "cannot be read"
