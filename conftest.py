@@ -12,5 +12,14 @@ collect_ignore_glob = ["notebooks/*.py", "exercises/*.py", "solutions/*.py", "be
 if find_spec("triton") is None:  # optional, and none for Windows and macOS
     collect_ignore_glob += [
         f"minititans/memory/triton/{name}.py"
-        for name in ("backward", "forward", "gates", "launch", "surprise", "tiles")
+        for name in (
+            "forward",
+            "gates",
+            "launch",
+            "reading",
+            "solve",
+            "surprise",
+            "tiles",
+            "writing",
+        )
     ]

@@ -15,38 +15,17 @@ from minititans.memory.triton.budget import Tiles
 from minititans.memory.triton.roofline import table
 
 # Shared memory that one program can have, in KB.
-CONSUMER, A100, H100 = 99 * 1024, 163 * 1024, 227 * 1024
+A100, H100 = 163 * 1024, 227 * 1024
 
 
-@pytest.mark.parametrize(
-    "widths, chunk_size, smallest",
-    [
-        ([16, 16], 16, CONSUMER),
-        ([32, 32, 32], 32, CONSUMER),
-        ([64, 64], 32, CONSUMER),
-        ([64, 64], 64, CONSUMER),
-        ([64, 64, 64], 32, CONSUMER),
-        ([64, 64, 64], 64, A100),
-        ([128, 128], 16, A100),
-        ([128, 128], 64, H100),
-        ([128, 128, 128], 16, H100),
-        ([128, 128, 128], 64, None),
-    ],
-)
-def test_each_gpu_class_fits_what_the_docstring_says(widths, chunk_size, smallest):
-    tiles = Tiles.of(widths, chunk_size)
-    for gpu in (CONSUMER, A100, H100):
-        assert fits(tiles, gpu, training=True) == (smallest is not None and gpu >= smallest)
-
-
-def test_reading_alone_fits_where_training_or_a_trace_does_not():
-    tiles = Tiles.of([128, 128, 128], 64)
-    assert fits(tiles, A100, training=False) and not fits(tiles, H100, training=True)
-    assert not fits(tiles, H100, training=False, trace=True)
-    for widths in ([16, 16], [64, 64, 64], [128, 128], [16, 64, 16]):
-        for chunk_size in (1, 16, 64):
-            tiles = Tiles.of(widths, chunk_size)
-            assert tiles.shared_memory(training=False) <= tiles.shared_memory(training=True)
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("dim", [16, 24, 64])
+@pytest.mark.parametrize("chunk_size", [1, 16, 64])
+def test_an_a100_and_an_h100_train_all_sizes_of_the_kernels(dim, chunk_size, depth):
+    tiles = Tiles.of([dim] * (depth + 1), chunk_size)
+    assert fits(tiles, A100, training=True, major=8)
+    assert fits(tiles, H100, training=True, major=9)
+    assert tiles.shared_memory(training=False) <= tiles.shared_memory(training=True)
 
 
 def gpu(monkeypatch, capability=(8, 0), room=A100, name="a GPU"):
@@ -65,10 +44,13 @@ def gpu(monkeypatch, capability=(8, 0), room=A100, name="a GPU"):
     "changed, message",
     [
         ({}, None),
-        ({"widths": [128, 128, 128]}, r"needs up to \d+ KB of shared memory, and a GPU has 163 KB"),
-        ({"widths": [16, 256, 16]}, "may be 128 at most and chunk_size 64, got 256 and 32"),
-        ({"chunk_size": 128}, "may be 128 at most and chunk_size 64, got 64 and 128"),
-        ({"residual_norm": True}, 'residual_norm is not in the kernels; backend="chunked" has it'),
+        ({"widths": [64, 64, 64], "chunk_size": 64}, None),
+        ({"widths": [64] * 4}, "depth may be 2 at most .* got depth 3"),
+        ({"widths": [32, 64, 32]}, r"all widths equal, got depth 2 with widths \[32, 64, 32\]"),
+        ({"widths": [128, 128]}, "head dim and chunk_size may be 64 at most, got 128 and 32"),
+        ({"chunk_size": 128}, "head dim and chunk_size may be 64 at most, got 64 and 128"),
+        ({"exact": False}, "exact=False, residual=True is not in the kernels"),
+        ({"residual": False}, "exact=True, residual=False is not in the kernels"),
         ({"dtype": torch.float64}, r"the state is in torch\.float64, expected float32"),
         ({"device": torch.device("cpu")}, "the memory is on cpu, expected an NVIDIA GPU"),
     ],
@@ -76,7 +58,7 @@ def gpu(monkeypatch, capability=(8, 0), room=A100, name="a GPU"):
 )
 def test_what_does_not_run_has_a_reason_and_a_remedy(monkeypatch, changed, message):
     device = gpu(monkeypatch)
-    arguments = {"widths": [64, 64], "chunk_size": 32, "residual_norm": False}
+    arguments = {"widths": [64, 64], "chunk_size": 32, "exact": True, "residual": True}
     arguments |= {"dtype": torch.float32, "device": device} | changed
     reason = why_not(**arguments)
     if message is None:
@@ -89,36 +71,34 @@ def test_what_does_not_run_has_a_reason_and_a_remedy(monkeypatch, changed, messa
 
 def test_an_old_gpu_is_named(monkeypatch):
     device = gpu(monkeypatch, capability=(7, 5), name="a T4")
-    reason = why_not([16, 16], 16, False, torch.float32, device)
+    reason = why_not([16, 16], 16, True, True, torch.float32, device)
     assert reason.startswith("a T4 has compute capability 7.5, expected 8.0 or newer")
 
 
-def test_auto_takes_the_kernels_on_a_gpu_where_they_fit_and_chunked_elsewhere(monkeypatch):
+def test_a_gpu_with_too_little_room_is_named(monkeypatch):
+    device = gpu(monkeypatch, room=64 * 1024, name="a small GPU")
+    reason = why_not([64, 64, 64], 64, True, True, torch.float32, device)
+    with pytest.raises(ValueError, match=r"needs up to \d+ KB .* and a small GPU has 64 KB"):
+        raise ValueError(reason)
+    assert why_not([32, 32, 32], 32, True, True, torch.float32, device) is None
+
+
+def test_auto_takes_the_kernels_on_a_gpu_where_they_fit_and_fast_elsewhere(monkeypatch):
     gpu(monkeypatch)
 
-    def taken(trace=False, **options):
-        memory = NeuralMemory(**({"dim": 64, "heads": 1, "chunk_size": 32} | options))
+    def taken(**options):
+        memory = NeuralMemory(**({"dim": 64, "heads": 1, "chunk_size": 64} | options))
         device = SimpleNamespace(device=torch.device("cuda"), dtype=torch.float32)
         monkeypatch.setattr(memory, "start_weights", [device], raising=False)
-        return memory._backend(trace=trace)
+        return memory.backend_in_use
 
     monkeypatch.setattr(NeuralMemory, "__setattr__", object.__setattr__)  # no real GPU tensors
-    assert taken() == "triton"
-    assert taken(residual_norm=True) == "chunked"
-    assert taken(dim=256) == "chunked"
-    assert taken(chunk_size=64) == "chunked"  # full float32 takes a quarter more
-    with monkeypatch.context() as autocast:
-        autocast.setattr(torch, "is_autocast_enabled", lambda device: True)
-        autocast.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
-        assert taken(chunk_size=64) == "triton"
-    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert taken(chunk_size=64) == "triton"
-    assert taken(dim=128, chunk_size=64) == "chunked"
-    with torch.no_grad():
-        assert taken(dim=128, chunk_size=64) == "triton"
-        assert taken(dim=128, chunk_size=64, trace=True) == "chunked"
+    assert taken() == taken(depth=1) == "triton"
+    for other in ({"exact": False}, {"residual": False}, {"depth": 3}, {"expansion": 2}):
+        assert taken(**other) == "fast"
+    assert taken(dim=128) == taken(chunk_size=128) == "fast"
     assert taken(backend="sequential") == "sequential"
-    assert NeuralMemory(64).backend_in_use == "chunked"  # on the CPU
+    assert NeuralMemory(64).backend_in_use == "fast"  # on the CPU
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
@@ -126,7 +106,7 @@ def test_precision_follows_the_inputs_and_what_torch_is_allowed(monkeypatch, dty
     half = dtype != torch.float32
     for allowed in ("highest", "high", "medium"):
         monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda allowed=allowed: allowed)
-        expected = "tf32" if half or allowed != "highest" else "ieee"
+        expected = "tf32" if half or allowed != "highest" else "tf32x3"
         assert budget.precision(dtype) == expected
 
 
@@ -137,11 +117,11 @@ sys.modules["triton"] = None  # what makes `import triton` fail
 import torch
 from minititans import NeuralMemory
 x = torch.randn(1, 20, 16)
-for backend in ("auto", "chunked", "scan", "sequential"):
+for backend in ("auto", "chunked", "fast", "sequential"):
     memory = NeuralMemory(16, heads=1, chunk_size=8, backend=backend)
     y, _ = memory(x)
     y.sum().backward()
-assert NeuralMemory(16).backend_in_use == "chunked"
+assert NeuralMemory(16).backend_in_use == "fast"
 try:
     NeuralMemory(16, backend="triton")
 except ValueError as error:

@@ -30,7 +30,7 @@ def results(rule, dtype, depth, dim, chunk_size, time):
     case = on_gpu(
         random_case(batch=2, heads=3, time=time, dim=dim, depth=depth, expansion=1), dtype
     )
-    y, state = case.run(rule, chunk_size, clip=1.0)
+    y, state = case.run(rule, chunk_size)
     found = [y, *state.weights, *state.momentum, *state.chunk_start]
     total = sum(x.double().sin().sum() for x in found)
     found += torch.autograd.grad(total, list(case.leaves.values()))
@@ -38,7 +38,7 @@ def results(rule, dtype, depth, dim, chunk_size, time):
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("dim", [16, 32, 64, 128])
+@pytest.mark.parametrize("dim", [16, 32, 64])
 @pytest.mark.parametrize("chunk_size", [16, 32, 64])
 @pytest.mark.parametrize(
     "dtype, tolerance", [(torch.float32, 1e-4), (torch.float16, 3e-2), (torch.bfloat16, 1e-1)]
@@ -70,6 +70,6 @@ def test_a_layer_takes_them_by_itself_and_streams():
 def test_many_rows_and_a_long_sequence():
     case = on_gpu(random_case(batch=64, heads=4, time=2050, dim=32, expansion=1), torch.float32)
     with torch.no_grad():
-        y, _ = case.run(fused, 32, clip=1.0)
-        expected, _ = case.run(chunked, 32, clip=1.0)
+        y, _ = case.run(fused, 32)
+        expected, _ = case.run(chunked, 32)
     torch.testing.assert_close(y, expected, rtol=1e-3, atol=1e-3)

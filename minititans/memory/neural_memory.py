@@ -122,19 +122,19 @@ class NeuralMemory(nn.Module):
         """
         return self._backend()
 
-    def _backend(self, inputs: torch.dtype | None = None, trace: bool = False) -> str:
+    def _backend(self, inputs: torch.dtype | None = None) -> str:
         """For q, k and v of this dtype; None: what a call at this place would have."""
         if self.backend != "auto":
             return self.backend
         device = self.start_weights[0].device
         if torch.compiler.is_compiling():
             return "chunked"
-        if device.type != "cuda" or self._why_not_triton(device, inputs, trace):
+        if device.type != "cuda" or self._why_not_triton(device, inputs):
             return "fast"
         return "triton"
 
     def _why_not_triton(
-        self, device: torch.device | None, inputs: torch.dtype | None = None, trace: bool = False
+        self, device: torch.device | None, inputs: torch.dtype | None = None
     ) -> str | None:
         widths = [self._layers()[0][0], *(d_out for _, d_out in self._layers())]
         own = self.start_weights[0].dtype
@@ -142,9 +142,7 @@ class NeuralMemory(nn.Module):
         if inputs is None:
             half = device is not None and torch.is_autocast_enabled(device.type)
             inputs = torch.get_autocast_dtype(device.type) if half else own
-        return why_not(
-            widths, self.chunk_size, self.exact, self.residual, state, device, inputs, trace
-        )
+        return why_not(widths, self.chunk_size, self.exact, self.residual, state, device, inputs)
 
     def start(self, batch: int) -> MemoryState:
         """The state before the first token: the learned weights, no momentum.
@@ -172,7 +170,7 @@ class NeuralMemory(nn.Module):
         q, k, v = rearrange(F.silu(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
         gates = self._gates(x, state)
         options = {"exact": self.exact, "residual": self.residual, "trace": trace}
-        backend = self._backend(q.dtype, trace)
+        backend = self._backend(q.dtype)
         if backend == "scan":
             options["shared_gates"] = self.gates == "chunk"
         inputs = (unit(q), unit(k), bounded(v, LONGEST_VALUE), self._shares(gates, state), state)

@@ -3,41 +3,29 @@
 A multiprocessor of an NVIDIA GPU has 256 KB of registers, at most 255 of four bytes for each of
 a program's threads, and beside them shared memory, of which one program can have 99 KB on
 consumer cards (compute capability 8.6, 8.9, 12.0), 163 KB on an A100 (8.0) and 227 KB on an H100
-(9.0). Tiles are in float32, and their sides are powers of two: d for the widest layer, b for the
-chunk, 16 to 128 and 16 to 64.
+(9.0). Tiles are in float32, and their sides are powers of two from 16 to 64, one for the head dim
+and one for the chunk.
 
-Registers hold what goes from chunk to chunk: W and S, or dW and dS in the backward pass, two
-d × d tiles a layer. With d = 64 these are 32 KB a layer, a quarter of what four warps can have
-(128 threads · 255 · 4 bytes = 128 KB); with d = 128 they are 128 KB. In the rest a chunk is
-worked on: at the reading q, a, δ and G at once, 16 KB each for d = b = 64, and the operands of one
-product. What does not fit the compiler spills to the cache beside the multiprocessor, which
-costs time, not correctness; `docs/triton.md` has what it spills for which size.
+Registers hold W and S in the forward pass, from chunk to chunk: with heads of 64 these are 32 KB
+per layer, a quarter of what four warps can have (128 threads · 255 · 4 bytes = 128 KB). In the rest
+a chunk is worked on. What does not fit the compiler spills to the cache, which costs time, not
+correctness; docs/triton.md has how much for which size.
 
-Shared memory passes operands between warps, and it is a hard limit. With depth L and d taken for
-at least b, the kernels need at most, in numbers of four bytes,
-
-    forward                   max(1, L − 1) · (d² + 2 d b)
-    forward, with the trace   L · (d² + 2 d b) + 3 b²
-    the backward kernels      (3 L + 5) / 4 · d² + (7 L − 2) / 2 · d b + b²
-
-and 4 KB for odds and ends in a forward pass; a quarter more where float32 is multiplied as such.
-Nobody can derive these: they bound what the compiler reports, and a test compiles the kernels and
-compares. So for d = b = 64 a memory of depth 2 trains in 156 KB, which an A100 has, or without
-TF32 in 195 KB, which an H100 has. With TF32 a head of 128 trains on an H100 as a matrix, and at
-depth 2 with b = 16: its W and S alone are 256 KB then, all the registers there are. Where
-something does not fit, `chunked` does.
+Shared memory passes operands between warps, and it is a hard limit. Nobody can derive how much the
+compiler takes: `shared_memory` bounds what it reports, in tiles of the larger side, and a test
+compiles the kernels and compares. On an H100, whose tensor cores read their operands from shared
+memory, it takes about twice as much. Where something does not fit, `fast` does.
 """
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import pairwise
 
 import torch
 
-SMALLEST, LARGEST = 16, 128  # what `tl.dot` multiplies, and where everything ends
-LONGEST_CHUNK = 64
+SMALLEST, LARGEST = 16, 64  # what `tl.dot` multiplies, and what the kernels are made for
+DEEPEST = 2
 OLDEST = (8, 0)  # compute capability with tensor cores for float32
 
 INSTALL = "`pip install triton` adds it on Linux"
@@ -47,59 +35,63 @@ INSTALL = "`pip install triton` adds it on Linux"
 class Tiles:
     """The sizes that a kernel is compiled for.
 
-    >>> Tiles.of([24, 48, 24], chunk_size=20).blocks
-    (32, 64, 32)
+    >>> tiles = Tiles.of([24, 24, 24], chunk_size=20)
+    >>> tiles.block, tiles.block_time
+    (32, 32)
     """
 
-    widths: tuple[int, ...]  # of the layers: head dim, hidden widths, head dim
-    blocks: tuple[int, ...]  # the same in tiles
+    width: int  # of every layer: the head dim
+    depth: int
     chunk: int
-    block_time: int  # the chunk in tiles
+    block: int  # width and chunk in tiles
+    block_time: int
 
     @classmethod
     def of(cls, widths: Sequence[int], chunk_size: int) -> "Tiles":
-        return cls(tuple(widths), tuple(map(_block, widths)), chunk_size, _block(chunk_size))
-
-    @property
-    def depth(self) -> int:
-        return len(self.widths) - 1
+        """widths: head dim, hidden widths, head dim, all of them equal."""
+        width, depth = widths[0], len(widths) - 1
+        return cls(width, depth, chunk_size, _block(width), _block(chunk_size))
 
     @property
     def size(self) -> int:
         """Numbers in the weights of one memory."""
-        return sum(d_in * d_out for d_in, d_out in pairwise(self.widths))
+        return self.depth * self.width**2
 
     @property
-    def factors(self) -> int:
-        """Numbers in a and δ of one chunk, all layers."""
-        return self.chunk * (sum(self.widths[:-1]) + sum(self.widths[1:]))
+    def found(self) -> int:
+        """Numbers that the backward pass is told about a chunk: see `forward.store_found`."""
+        return self.block_time**2 + 2 * self.depth * self.chunk * self.width
+
+    @property
+    def by_found(self) -> int:
+        """Numbers in the derivatives of what enters the layers, and of their errors."""
+        return 2 * self.depth * self.chunk * self.width
+
+    @property
+    def by_gates(self) -> int:
+        """Numbers in the derivatives of a chunk's products of gates, of reading and writing."""
+        return 2 * self.block_time * (self.block_time + 4)
 
     @property
     def warps(self) -> int:
-        """Warps share a tile by rows of 16: more than four would repeat one another below 128."""
-        return 8 if max(self.blocks) == LARGEST else 4
+        """Warps share a tile by rows of 16, so that more than four would repeat one another."""
+        return 4
 
-    def shared_memory(self, training: bool, trace: bool = False, exact: bool = False) -> int:
-        """Bytes that a program needs at most; training is forward and backward, exact is float32.
+    def shared_memory(self, training: bool, major: int = 8) -> int:
+        """Bytes that a program needs at most, where compute capability begins with `major`.
+
+        training: forward and backward.
 
         >>> Tiles.of([64, 64, 64], 64).shared_memory(training=True) // 1024
-        156
+        98
         """
-        L, b = self.depth, self.block_time
-        d = max(*self.blocks, b)
-        forward = 1024 + max(1, L - 1) * (d * d + 2 * d * b)
-        if trace:
-            forward = 1024 + L * (d * d + 2 * d * b) + 3 * b * b
-        backward = ((3 * L + 5) * d * d + 2 * (7 * L - 2) * d * b) // 4 + b * b
-        numbers = max(forward, backward) if training else forward
-        return 5 * numbers if exact else 4 * numbers
+        tiles = 6 if major not in (9, 10) else 12
+        return 4 * tiles * max(self.block, self.block_time) ** 2 + 2048
 
 
-def fits(
-    tiles: Tiles, shared_memory: int, training: bool, trace: bool = False, exact: bool = False
-) -> bool:
+def fits(tiles: Tiles, shared_memory: int, training: bool, major: int = 8) -> bool:
     """Whether one program has room in this many bytes of shared memory."""
-    return tiles.shared_memory(training, trace, exact) <= shared_memory
+    return tiles.shared_memory(training, major) <= shared_memory
 
 
 def why_not(
@@ -110,7 +102,6 @@ def why_not(
     dtype: torch.dtype,
     device: torch.device | None,
     inputs: torch.dtype = torch.float32,
-    trace: bool = False,
 ) -> str | None:
     """Why the kernels cannot run this memory, and what to do; None if they can.
 
@@ -120,16 +111,24 @@ def why_not(
     problem = _triton_problem()
     if problem is not None:
         return f'{problem}; {INSTALL}. backend="auto" works without'
-    if exact or residual:
-        return 'the kernels know exact=False with residual=False; backend="chunked" has the rest'
-    exact = (torch.float32, torch.float64) if interpreting() else (torch.float32,)
-    if dtype not in exact:
-        return f'the state is in {dtype}, expected float32; backend="chunked" takes any precision'
-    if max(widths) > LARGEST or chunk_size > LONGEST_CHUNK:
+    if not (exact and residual):
         return (
-            f"head dim and hidden width may be {LARGEST} at most and chunk_size {LONGEST_CHUNK}, "
-            f'got {max(widths)} and {chunk_size}; backend="chunked" takes any'
+            f"exact={exact}, residual={residual} is not in the kernels, expected True and True; "
+            'backend="fast" has all four rules'
         )
+    if len(widths) - 1 > DEEPEST or len(set(widths)) > 1:
+        return (
+            f"depth may be {DEEPEST} at most and all widths equal, got depth {len(widths) - 1} "
+            f'with widths {list(widths)}; backend="fast" takes any depth and expansion'
+        )
+    if max(widths) > LARGEST or chunk_size > LARGEST:
+        return (
+            f"head dim and chunk_size may be {LARGEST} at most, "
+            f'got {max(widths)} and {chunk_size}; backend="fast" takes any'
+        )
+    known = (torch.float32, torch.float64) if interpreting() else (torch.float32,)
+    if dtype not in known:
+        return f'the state is in {dtype}, expected float32; backend="fast" takes any precision'
     if interpreting() or device is None:
         return None
     if device.type != "cuda" or torch.version.cuda is None:
@@ -144,12 +143,12 @@ def why_not(
             'use backend="auto"'
         )
     tiles, room = Tiles.of(widths, chunk_size), gpu.shared_memory_per_block_optin
-    needs = (torch.is_grad_enabled(), trace, precision(inputs) == "ieee")
+    needs = (torch.is_grad_enabled(), gpu.major)
     if not fits(tiles, room, *needs):
         return (
             f"it needs up to {tiles.shared_memory(*needs) // 1024} KB of shared memory, and "
             f"{gpu.name} has {room // 1024} KB for a program; use more heads, a smaller "
-            'chunk_size or expansion, or backend="chunked"'
+            'chunk_size, or backend="fast"'
         )
     return None
 
@@ -164,12 +163,12 @@ def precision(dtype: torch.dtype) -> str:
 
     Half-precision inputs go through TF32: its ten bits hold a float16 and a bfloat16 exactly, and
     weights and intermediate results are rounded as finely as float16 would. Float32 inputs are
-    multiplied as float32 unless torch itself was allowed less
-    (`torch.set_float32_matmul_precision`).
+    multiplied as three products of TF32, which keep all but the last bits of float32, unless torch
+    itself was allowed less (`torch.set_float32_matmul_precision`).
     """
     if dtype in (torch.float16, torch.bfloat16):
         return "tf32"
-    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
 def _block(number: int) -> int:

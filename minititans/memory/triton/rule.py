@@ -27,26 +27,24 @@ def fused(
 
     Arguments and results are those of `sequential`. Gradients are first derivatives only.
     """
+    options = {"exact": exact, "residual": residual}
+    if trace:  # for figures, which can wait
+        return chunked(q, k, v, gates, state, chunk_size, **options, trace=True)
     check_rule(q, k, v, gates, state, chunk_size)
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
     W = state.weights[0]
     widths = [W.shape[-1], *(w.shape[-2] for w in state.weights)]
-    problem = why_not(widths, chunk_size, exact, residual, W.dtype, W.device, q.dtype, trace)
-    check_backend(problem)
+    check_backend(why_not(widths, chunk_size, exact, residual, W.dtype, W.device, q.dtype))
     from minititans.memory.triton.launch import whole_chunks
 
     # What an open chunk still takes goes through `chunked`: there, surprise is measured at other
     # weights than those that answer, and a few tokens would not keep a kernel busy.
     time, rest = q.shape[2], min(q.shape[2], -state.position % chunk_size)
-    parts = []
+    readings = []
     for rule, first, last in ((chunked, 0, rest), (whole_chunks, rest, time)):
         if first < last:
             cut = [x[:, :, first:last] for x in (q, k, v)]
             some = gates.map(lambda gate: gate[:, :, first:last])  # noqa: B023  (called at once)
-            options = {"exact": exact, "residual": residual, "trace": trace}
-            y, state, *traced = rule(*cut, some, state, chunk_size, **options)
-            parts.append((y, *traced))
-    y = torch.cat([part[0] for part in parts], 2)
-    if not trace:
-        return y, state
-    return y, state, Trace.join([part[1] for part in parts])
+            y, state = rule(*cut, some, state, chunk_size)
+            readings.append(y)
+    return torch.cat(readings, 2), state

@@ -1,105 +1,178 @@
-"""The surprise of a chunk's tokens at the weights it began with, and the gradient of that.
+"""The surprise of a chunk's tokens, as in `chunked`, and the derivative of that.
 
-Forward is `network.surprise_factors`: through the layers for what enters each (`a`), back
-through them for the error at each one's output (`δ`), and a clip on the norm of the whole. It
-is a backward pass itself, so its gradient goes through the layers twice more.
+The last layer is exact: its errors E, measured at its current weights, solve
+
+    (I + G⁻ ⊙ (A Aᵀ)) E = V − β⁻ ⊙ (A Wᵀ) − f⁻ ⊙ (A Sᵀ)         ⁻: before the token
+
+The layer below, if there is one, is measured at the weights with which the chunk began, and gets
+what comes down from the last layer, row t of which is `W_{t−1}ᵀ e_t`:
+
+    back = β⁻ ⊙ (E W) + f⁻ ⊙ (E S) + (G⁻ ⊙ (E Eᵀ)) A
+
+The derivative is that of `fast.backward`, in steps that load what they need and add what they found
+to dW, dS, dA and dE in place: few tiles at a time, as there is little room. `dX` is the derivative
+of whatever is being minimised with respect to X.
 """
 
 import triton
 import triton.language as tl
 
-from minititans.memory.triton.tiles import matmul, matmul_t, silu_and_slope
+from minititans.memory.triton.solve import inverse
+from minititans.memory.triton.tiles import (
+    add_layer,
+    add_tokens,
+    dot,
+    load_layer,
+    load_tokens,
+    matmul,
+    matmul_t,
+    step_up,
+    store_tokens,
+    through_unit,
+)
 
 
 @triton.jit
-def surprise_factors(
-    W, k, v, clip, CLIP: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr
-):
-    """`a` and `δ` of each layer, tuples of `[B, block]`, and what the gradient needs of the way.
+def surprise(
+    k, v, W, S, G, f, beta,
+    DEPTH: tl.constexpr, CHUNK: tl.constexpr, B: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """What enters each layer and the error at its output, as it is written: tuples of `[B, D]`.
 
-    Returns a, δ, δ before the clip, the slopes and bends of the SiLUs, and four `[B]`: the
-    squared norm of the gradient, the clip's factor, the scale both are in, and the loss.
+    And what the derivative needs: the system's inverse, `[B, B]`, and `back`. G, f and β: before
+    each token.
     """
-    # Forward: what enters each layer.
-    hidden, a, slopes, bends = k, (k,), (), ()
-    for l in tl.static_range(DEPTH - 1):
-        hidden, slope, bend = silu_and_slope(matmul_t(hidden, W[l], PRECISION))
-        a, slopes, bends = a + (hidden,), slopes + (slope,), bends + (bend,)
-    error = v - matmul_t(hidden, W[DEPTH - 1], PRECISION)
-    loss = tl.sum(error * error, 1) / 2
-
-    # With a clip, a huge error is brought down to about 1 before anything is squared.
-    size = loss * 0 + 1
-    if CLIP:
-        size = tl.maximum(tl.max(tl.abs(error), 1), 1.0)
-
-    # Back: the error at each layer's output.
-    one = error / size[:, None]
-    raw = (one,)
-    for l in tl.static_range(DEPTH - 1, 0, -1):
-        one = matmul(one, W[l], PRECISION) * slopes[l - 1]
-        raw = (one,) + raw
-
-    # The norm of the gradient, all layers together: ‖δ aᵀ‖ = ‖δ‖ ‖a‖.
-    energy = size * 0
-    for l in tl.static_range(DEPTH):
-        energy += tl.sum(a[l] * a[l], 1) * tl.sum(raw[l] * raw[l], 1)
-
-    delta, shrink = raw, size
-    if CLIP:
-        shrink = clip / tl.sqrt(tl.maximum(energy, clip_floor(clip, size)))
-        delta = ()
-        for l in tl.static_range(DEPTH):
-            delta = delta + (shrink[:, None] * raw[l],)
-    return a, delta, raw, slopes, bends, energy, shrink, size, loss
-
-
-@triton.jit
-def clip_floor(clip, size):
-    """Below this squared norm nothing is clipped; and a key of zeros divides by 1e-12."""
-    return tl.maximum((clip / size) * (clip / size), 1e-24)
+    A, W_last, S_last = k, W[DEPTH - 1], S[DEPTH - 1]
+    if DEPTH == 2:
+        A, length, slope, _ = step_up(k, matmul_t(k, W[0], PRECISION))
+    solve = inverse(G * matmul(A, tl.trans(A), PRECISION), B, PRECISION)
+    right = v - beta[:, None] * matmul_t(A, W_last, PRECISION)
+    right -= f[:, None] * matmul_t(A, S_last, PRECISION)
+    E = matmul(solve, right, PRECISION)
+    if DEPTH == 1:
+        return (k,), (E,), solve, E
+    else:
+        back = beta[:, None] * matmul(E, W_last, PRECISION)
+        back += f[:, None] * matmul(E, S_last, PRECISION)
+        back += matmul(G * matmul(E, tl.trans(E), PRECISION), A, PRECISION)
+        # Frozen for a chunk, the layer below writes a share of each error.
+        E_below = slope * through_unit(back, A, length) / CHUNK
+        return (k, A), (E_below, E), solve, back
 
 
 @triton.jit
 def surprise_backward(
-    da, ddelta, W, a, raw, slopes, bends, energy, shrink, size, clip,
-    CLIP: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
+    k_at, dk_at, dv_at, W_at, S_at, found_at, dW_at, dS_at, dA_at, G, f, beta, count,
+    DTYPE: tl.constexpr, DEPTH: tl.constexpr, CHUNK: tl.constexpr, B: tl.constexpr,
+    WIDTH: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """From the gradients by a and δ to those by k, v and W."""
-    # The clip: δ = shrink · raw, and where it acts, shrink = clip / √energy.
-    if CLIP:
-        dshrink = size * 0
-        for l in tl.static_range(DEPTH):
-            dshrink += tl.sum(ddelta[l] * raw[l], 1)
-        floor = clip_floor(clip, size)
-        denergy = tl.where(energy > floor, -shrink / tl.maximum(energy, floor) * dshrink, 0.0) / 2
-        da_too, draw = (), ()
-        for l in tl.static_range(DEPTH):
-            by_raw = 2 * denergy * tl.sum(a[l] * a[l], 1)
-            by_a = 2 * denergy * tl.sum(raw[l] * raw[l], 1)
-            draw = draw + (shrink[:, None] * ddelta[l] + by_raw[:, None] * raw[l],)
-            da_too = da_too + (da[l] + by_a[:, None] * a[l],)
-    else:
-        da_too, draw = da, ddelta
+    """Stores dk and dv, adds to dW and dS; returns the derivatives of G, f and β before the tokens.
 
-    # The way back: raw[l − 1] = (raw[l] W[l]) ⊙ slope, from the first layer up.
-    one = draw[0]
-    dW, dslopes = (W[0] * 0,), ()
-    for l in tl.static_range(1, DEPTH):
-        dslopes = dslopes + (one * matmul(raw[l], W[l], PRECISION),)
-        through = one * slopes[l - 1]
-        dW = dW + (matmul(tl.trans(raw[l]), through, PRECISION),)
-        one = draw[l] + matmul_t(through, W[l], PRECISION)
-    derror = one / size[:, None]
+    found_at: see `forward.store_found`; dA_at: dA and dE, the last layer's first.
+    """
+    TILE: tl.constexpr = CHUNK * WIDTH
+    A_at = found_at + B * B
+    dG, df, dbeta = G * 0, f * 0, f * 0
+    if DEPTH == 2:  # the errors of the layer below, and what came down to them
+        k = load_tokens(k_at, count, DTYPE, B, WIDTH, D)
+        z = matmul_t(k, load_layer(W_at, 0, WIDTH, D), PRECISION)
+        A = load_tokens(A_at, count, DTYPE, B, WIDTH, D)
+        back = load_tokens(A_at + 3 * TILE, count, DTYPE, B, WIDTH, D)
+        dE = load_tokens(dA_at + 3 * TILE, count, DTYPE, B, WIDTH, D) / CHUNK
+        dA, dback, dlength, dslope = below_backward(k, z, A, back, dE)
+        add_tokens(dA_at, dA, count, DTYPE, B, WIDTH, D)
+        E = load_tokens(A_at + TILE, count, DTYPE, B, WIDTH, D)
+        dA, dE, dG, df, dbeta = back_backward(
+            A, E, G, f, beta, W_at, S_at, dback, WIDTH, D, PRECISION
+        )
+        add_tokens(dA_at, dA, count, DTYPE, B, WIDTH, D)
+        add_tokens(dA_at + TILE, dE, count, DTYPE, B, WIDTH, D)
+        E = load_tokens(A_at + TILE, count, DTYPE, B, WIDTH, D)
+        add_layer(dW_at, matmul(tl.trans(E), beta[:, None] * dback, PRECISION), 1, WIDTH, D)
+        add_layer(dS_at, matmul(tl.trans(E), f[:, None] * dback, PRECISION), 1, WIDTH, D)
 
-    # The way forward: error = v − W a, a = silu(W a) of the layer below, from the last down.
-    dz, dW_after = -derror, ()
-    dk = dz
-    for l in tl.static_range(DEPTH - 1, -1, -1):
-        dW_after = (dW[l] + matmul(tl.trans(dz), a[l], PRECISION),) + dW_after
-        dhidden = da_too[l] + matmul(dz, W[l], PRECISION)
-        if l > 0:
-            dz = dhidden * slopes[l - 1] + dslopes[l - 1] * bends[l - 1]
-        else:
-            dk = dhidden
-    return dk, derror, dW_after
+    # The errors of the last layer. Its system's right-hand side begins with v.
+    solve = load_tokens(found_at, B, DTYPE, B, B, B)
+    dE = load_tokens(dA_at + TILE, count, DTYPE, B, WIDTH, D)
+    dv = matmul(tl.trans(solve), dE, PRECISION)
+    store_tokens(dv_at, dv, count, B, WIDTH, D)
+    A = load_tokens(A_at, count, DTYPE, B, WIDTH, D)
+    E = load_tokens(A_at + TILE, count, DTYPE, B, WIDTH, D)
+    dA, dG_too, df_too, dbeta_too = system_backward(
+        A, E, G, f, beta, W_at, S_at, dv, DEPTH - 1, WIDTH, D, PRECISION
+    )
+    add_tokens(dA_at, dA, count, DTYPE, B, WIDTH, D)
+    A = load_tokens(A_at, count, DTYPE, B, WIDTH, D)
+    dW = -matmul(tl.trans(beta[:, None] * dv), A, PRECISION)
+    add_layer(dW_at, dW, DEPTH - 1, WIDTH, D)
+    dS = -matmul(tl.trans(f[:, None] * dv), A, PRECISION)
+    add_layer(dS_at, dS, DEPTH - 1, WIDTH, D)
+
+    dA = load_tokens(dA_at, count, DTYPE, B, WIDTH, D)
+    if DEPTH == 2:  # from what enters the last layer to the keys
+        k = load_tokens(k_at, count, DTYPE, B, WIDTH, D)
+        W = load_layer(W_at, 0, WIDTH, D)
+        A = load_tokens(A_at, count, DTYPE, B, WIDTH, D)
+        _, length, slope, bend = step_up(k, matmul_t(k, W, PRECISION))
+        dtotal = through_unit(dA, A, length) + A * dlength
+        dz = slope * dtotal + bend * dslope
+        dA = load_tokens(dA_at + 2 * TILE, count, DTYPE, B, WIDTH, D)
+        dA += dtotal + matmul(dz, W, PRECISION)
+        add_layer(dW_at, matmul(tl.trans(dz), k, PRECISION), 0, WIDTH, D)
+    store_tokens(dk_at, dA, count, B, WIDTH, D)
+    return dG + dG_too, df + df_too, dbeta + dbeta_too
+
+
+@triton.jit
+def below_backward(k, z, A, back, dE):
+    """Through the errors of the layer below, `slope ⊙ r`, where r is `back` through unit.
+
+    z: what silu was given. Returns its part of dA, and the derivatives of back, of the length that
+    unit divides by, and of the slope.
+    """
+    _, length, slope, _ = step_up(k, z)
+    along = dot(A, back)
+    r = (back - A * along) / length
+    dr = slope * dE
+    dalong = dot(A, dr)
+    dA = -(along * dr + dalong * back) / length
+    return dA, (dr - A * dalong) / length, -dot(dr, r) / length, r * dE
+
+
+@triton.jit
+def back_backward(
+    A, E, G, f, beta, W_at, S_at, dback,
+    WIDTH: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Through `back`: its part of dA and dE, and of the derivatives of G, f and β."""
+    through = matmul_t(dback, load_layer(W_at, 1, WIDTH, D), PRECISION)
+    dbeta = tl.sum(through * E, 1)
+    dE = beta[:, None] * through
+    through = matmul_t(dback, load_layer(S_at, 1, WIDTH, D), PRECISION)
+    df = tl.sum(through * E, 1)
+    dE += f[:, None] * through
+    EE = matmul(E, tl.trans(E), PRECISION)
+    dweighted = matmul(dback, tl.trans(A), PRECISION)  # of G ⊙ (E Eᵀ)
+    dA = matmul(tl.trans(G * EE), dback, PRECISION)
+    dEE = G * dweighted
+    dE += matmul(dEE + tl.trans(dEE), E, PRECISION)
+    return dA, dE, EE * dweighted, df, dbeta
+
+
+@triton.jit
+def system_backward(
+    A, E, G, f, beta, W_at, S_at, dv,
+    l: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Through the triangular system, from dv, the derivative of its right-hand side: as above."""
+    through = matmul(dv, load_layer(W_at, l, WIDTH, D), PRECISION)
+    dbeta = -tl.sum(through * A, 1)
+    dA = -beta[:, None] * through
+    through = matmul(dv, load_layer(S_at, l, WIDTH, D), PRECISION)
+    df = -tl.sum(through * A, 1)
+    dA -= f[:, None] * through
+    dL = matmul(dv, tl.trans(E), PRECISION)  # minus that of the system's matrix
+    dAA = G * dL
+    dG = -matmul(A, tl.trans(A), PRECISION) * dL
+    dA -= matmul(dAA + tl.trans(dAA), A, PRECISION)
+    return dA, dG, df, dbeta
