@@ -15,17 +15,22 @@ from minititans.memory.triton.budget import Tiles
 from minititans.memory.triton.roofline import table
 
 # Shared memory that one program can have, in KB.
-A100, H100 = 163 * 1024, 227 * 1024
+CONSUMER, A100, H100 = 99 * 1024, 163 * 1024, 227 * 1024
 
 
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("dim", [16, 24, 64])
 @pytest.mark.parametrize("chunk_size", [1, 16, 64])
-def test_an_a100_and_an_h100_train_all_sizes_of_the_kernels(dim, chunk_size, depth):
+def test_an_a100_and_an_h100_have_room_for_all_sizes(dim, chunk_size, depth):
     tiles = Tiles.of([dim] * (depth + 1), chunk_size)
-    assert fits(tiles, A100, training=True, major=8)
-    assert fits(tiles, H100, training=True, major=9)
-    assert tiles.shared_memory(training=False) <= tiles.shared_memory(training=True)
+    assert fits(tiles, A100, "tf32x3", major=8)
+    assert fits(tiles, H100, "tf32x3", major=9)
+
+
+def test_consumer_cards_have_room_for_the_largest_in_half_precision_only():
+    tiles = Tiles.of([64, 64, 64], 64)
+    assert fits(tiles, CONSUMER, "tf32") and not fits(tiles, CONSUMER, "tf32x3")
+    assert fits(Tiles.of([32, 32, 32], 32), CONSUMER, "tf32x3")
 
 
 def gpu(monkeypatch, capability=(8, 0), room=A100, name="a GPU"):
@@ -76,10 +81,11 @@ def test_an_old_gpu_is_named(monkeypatch):
 
 
 def test_a_gpu_with_too_little_room_is_named(monkeypatch):
-    device = gpu(monkeypatch, room=64 * 1024, name="a small GPU")
+    device = gpu(monkeypatch, capability=(8, 9), room=CONSUMER, name="an L4")
     reason = why_not([64, 64, 64], 64, True, True, torch.float32, device)
-    with pytest.raises(ValueError, match=r"needs up to \d+ KB .* and a small GPU has 64 KB"):
+    with pytest.raises(ValueError, match=r"needs up to 130 KB .* and an L4 has 99 KB"):
         raise ValueError(reason)
+    assert why_not([64, 64, 64], 64, True, True, torch.float32, device, torch.bfloat16) is None
     assert why_not([32, 32, 32], 32, True, True, torch.float32, device) is None
 
 

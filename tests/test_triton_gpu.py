@@ -6,8 +6,7 @@ from cases import assert_same, random_case
 
 from minititans import NeuralMemory
 from minititans.memory import Gates, chunked
-from minititans.memory.triton import fused
-from minititans.memory.triton.budget import Tiles, fits
+from minititans.memory.triton import fused, why_not
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available() or torch.version.cuda is None,
@@ -44,9 +43,10 @@ def results(rule, dtype, depth, dim, chunk_size, time):
     "dtype, tolerance", [(torch.float32, 1e-4), (torch.float16, 3e-2), (torch.bfloat16, 1e-1)]
 )
 def test_the_kernels_equal_chunked_on_the_gpu(depth, dim, chunk_size, dtype, tolerance):
-    room = torch.cuda.get_device_properties("cuda").shared_memory_per_block_optin
-    if not fits(Tiles.of([dim] * (depth + 1), chunk_size), room, training=True):
-        pytest.skip(f"head dim {dim}, chunk {chunk_size}, depth {depth} does not fit this GPU")
+    widths, device = [dim] * (depth + 1), torch.device("cuda")
+    reason = why_not(widths, chunk_size, True, True, torch.float32, device, dtype)
+    if reason is not None:
+        pytest.skip(reason)
     expected = results(chunked, torch.float64, depth, dim, chunk_size, 5 * chunk_size + 3)
     found = results(fused, dtype, depth, dim, chunk_size, 5 * chunk_size + 3)
     assert_same(found, expected, tolerance)

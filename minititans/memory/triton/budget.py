@@ -6,15 +6,15 @@ consumer cards (compute capability 8.6, 8.9, 12.0), 163 KB on an A100 (8.0) and 
 (9.0). Tiles are in float32, and their sides are powers of two from 16 to 64, one for the head dim
 and one for the chunk.
 
-Registers hold W and S in the forward pass, from chunk to chunk: with heads of 64 these are 32 KB
-per layer, a quarter of what four warps can have (128 threads · 255 · 4 bytes = 128 KB). In the rest
-a chunk is worked on. What does not fit the compiler spills to the cache, which costs time, not
-correctness; docs/triton.md has how much for which size.
+Registers hold what is being worked on, four warps' worth of them: 128 threads · 255 · 4 bytes =
+128 KB, or eight tiles of 64 × 64. What does not fit the compiler spills to the cache, which costs
+time, not correctness; docs/triton.md has how much for which size.
 
 Shared memory passes operands between warps, and it is a hard limit. Nobody can derive how much the
-compiler takes: `shared_memory` bounds what it reports, in tiles of the larger side, and a test
-compiles the kernels and compares. On an H100, whose tensor cores read their operands from shared
-memory, it takes about twice as much. Where something does not fit, `fast` does.
+compiler takes: `TILES` bounds what it reports, in tiles of the larger side, and a test compiles the
+kernels and compares. Heads and chunks of 64 need 98 KB, which even consumer cards have, or with
+full float32, which is made of three products, 130 KB. On an H100, whose tensor cores read operands
+from shared memory, these are 130 and 194 KB. Where something does not fit, `fast` does.
 """
 
 import os
@@ -27,6 +27,8 @@ import torch
 SMALLEST, LARGEST = 16, 64  # what `tl.dot` multiplies, and what the kernels are made for
 DEEPEST = 2
 OLDEST = (8, 0)  # compute capability with tensor cores for float32
+DATA_CENTRE = (9, 10)  # where these read operands from shared memory; 10 is assumed to be like 9
+TILES = {"tf32": (6, 8), "tf32x3": (8, 12)}  # that shared memory holds at most: others, these
 
 INSTALL = "`pip install triton` adds it on Linux"
 
@@ -77,21 +79,19 @@ class Tiles:
         """Warps share a tile by rows of 16, so that more than four would repeat one another."""
         return 4
 
-    def shared_memory(self, training: bool, major: int = 8) -> int:
-        """Bytes that a program needs at most, where compute capability begins with `major`.
+    def shared_memory(self, precision: str = "tf32", major: int = 8) -> int:
+        """Bytes that a program needs at most, where the compute capability begins with `major`.
 
-        training: forward and backward.
-
-        >>> Tiles.of([64, 64, 64], 64).shared_memory(training=True) // 1024
+        >>> Tiles.of([64, 64, 64], 64).shared_memory() // 1024
         98
         """
-        tiles = 6 if major not in (9, 10) else 12
+        tiles = TILES[precision][major in DATA_CENTRE]
         return 4 * tiles * max(self.block, self.block_time) ** 2 + 2048
 
 
-def fits(tiles: Tiles, shared_memory: int, training: bool, major: int = 8) -> bool:
+def fits(tiles: Tiles, shared_memory: int, precision: str = "tf32", major: int = 8) -> bool:
     """Whether one program has room in this many bytes of shared memory."""
-    return tiles.shared_memory(training, major) <= shared_memory
+    return tiles.shared_memory(precision, major) <= shared_memory
 
 
 def why_not(
@@ -106,7 +106,7 @@ def why_not(
     """Why the kernels cannot run this memory, and what to do; None if they can.
 
     widths: head dim, hidden widths, head dim; dtype: the state's; device: None if not known yet;
-    inputs: the dtype of q, k and v. With gradients enabled the backward pass must fit, too.
+    inputs: the dtype of q, k and v.
     """
     problem = _triton_problem()
     if problem is not None:
@@ -143,7 +143,7 @@ def why_not(
             'use backend="auto"'
         )
     tiles, room = Tiles.of(widths, chunk_size), gpu.shared_memory_per_block_optin
-    needs = (torch.is_grad_enabled(), gpu.major)
+    needs = (precision(inputs), gpu.major)
     if not fits(tiles, room, *needs):
         return (
             f"it needs up to {tiles.shared_memory(*needs) // 1024} KB of shared memory, and "

@@ -1,11 +1,13 @@
 """The chunked memory as one kernel: the formulas of `chunked`, with the weights kept on chip.
 
-One program has one memory: one head of one batch row. It loads the weights and the momentum
-once, walks over the chunks, and stores them once; from chunk to chunk they stay in registers.
-Of a chunk it reads q, k, v and the gates, and it writes y. If there will be a backward pass, it
-also stores W and S at the start of every few chunks (`KEEP`). The backward pass has it walk from
-one of these to the next again (`AGAIN`): it then reads nothing, and stores what each chunk's
-derivative needs.
+One program has one memory: one head of one batch row. It walks over the chunks. Of a chunk it
+reads q, k, v and the gates, and it writes y. W and S stay where they are, in the cache beside the
+multiprocessor, and are changed in place; every step loads the layer that it needs. (Kept in
+registers from chunk to chunk, W and S of two layers of 64 would leave no room to work in.)
+
+If there will be a backward pass, it also stores W and S at the start of every few chunks
+(`KEEP`). The backward pass has it walk from one of these to the next again (`AGAIN`): it then
+reads nothing, and stores what each chunk's derivative needs.
 """
 
 import triton
@@ -14,19 +16,19 @@ import triton.language as tl
 from minititans.memory.triton.gates import after_tokens, before_tokens, load_gates
 from minititans.memory.triton.reading import read
 from minititans.memory.triton.surprise import surprise
-from minititans.memory.triton.tiles import load_layers, load_tokens, store_layers, store_tokens
+from minititans.memory.triton.tiles import copy_layers, load_tokens, store_tokens
 from minititans.memory.triton.writing import write
 
 
 # Numbers that change from call to call: without this, each kind of them (1, a multiple of 16, any
 # other) would be compiled for.
-@triton.jit(do_not_specialize=("row_step", "kept", "time", "first_chunk", "chunks", "every"))
+@triton.jit(do_not_specialize=("kept", "time", "first_chunk", "chunks", "every"))
 def forward_kernel(
     q_at, k_at, v_at,  # [rows, time, WIDTH]
     theta_at, eta_at, alpha_at,  # [rows, time]
-    W_at, S_at, row_step,  # a row's layers one after the other, rows `row_step` numbers apart
+    W_at, S_at,  # [rows, SIZE]   before these chunks; becomes that after them
     y_at,  # [rows, time, WIDTH]
-    W_after_at, S_after_at, W_open_at,  # [rows, SIZE]
+    W_open_at,  # [rows, SIZE]   W with which an open chunk began
     kept_at, kept,  # [rows, kept, 2, SIZE]   W and S at the start of every `every`-th chunk
     found_at,  # [rows, kept, FOUND]   what `store_found` stores of each chunk
     time, first_chunk, chunks, every,
@@ -36,8 +38,7 @@ def forward_kernel(
 ):  # fmt: skip
     DTYPE: tl.constexpr = W_at.dtype.element_ty
     row = tl.program_id(0).to(tl.int64)
-    W = load_layers(W_at + row * row_step, DEPTH, WIDTH, D)
-    S = load_layers(S_at + row * row_step, DEPTH, WIDTH, D)
+    W_at, S_at = W_at + row * SIZE, S_at + row * SIZE
 
     for n in range(chunks):
         start = (first_chunk + n) * CHUNK
@@ -46,8 +47,8 @@ def forward_kernel(
         if KEEP:  # decided when the kernel is compiled, the rest when it runs
             if n % every == 0:
                 slot = kept_at + (row * kept + n // every) * 2 * SIZE
-                store_layers(slot, W, DEPTH, WIDTH, D)
-                store_layers(slot + SIZE, S, DEPTH, WIDTH, D)
+                copy_layers(W_at, slot, DEPTH, WIDTH, D)
+                copy_layers(S_at, slot + SIZE, DEPTH, WIDTH, D)
 
         # What the weights do not change: the tokens, and the products of their gates.
         k = load_tokens(k_at + first * WIDTH, count, DTYPE, B, WIDTH, D)
@@ -57,22 +58,20 @@ def forward_kernel(
         )
         G, f, beta, H, m = before_tokens(theta, eta, eta_before, keep_before, B, PRECISION)
 
-        A, E, solve, back = surprise(k, v, W, S, G, f, beta, DEPTH, CHUNK, B, PRECISION)
+        A, E, solve, back = surprise(
+            k, v, W_at, S_at, G, f, beta, DEPTH, CHUNK, B, WIDTH, D, PRECISION
+        )
         G, f, beta = after_tokens(G, f, beta, H, m, keep)
         if AGAIN:
             found = found_at + (row * kept + n) * FOUND
             store_found(found, A, E, solve, back, count, DEPTH, CHUNK, B, WIDTH, D)
         else:
             q = load_tokens(q_at + first * WIDTH, count, DTYPE, B, WIDTH, D)
-            y = read(q, W, S, A, E, G, f, beta, DEPTH, PRECISION)
+            y = read(q, W_at, S_at, A, E, G, f, beta, DEPTH, WIDTH, D, PRECISION)
             store_tokens(y_at + first * WIDTH, y, count, B, WIDTH, D)
             if count < CHUNK:  # the state of an open chunk has the weights it began with
-                store_layers(W_open_at + row * SIZE, W, DEPTH, WIDTH, D)
-        W, S = write(W, S, A, E, G, f, beta, H, m, count, B, DEPTH, PRECISION)
-
-    if not AGAIN:
-        store_layers(W_after_at + row * SIZE, W, DEPTH, WIDTH, D)
-        store_layers(S_after_at + row * SIZE, S, DEPTH, WIDTH, D)
+                copy_layers(W_at, W_open_at + row * SIZE, DEPTH, WIDTH, D)
+        write(W_at, S_at, A, E, G, f, beta, H, m, count, B, DEPTH, WIDTH, D, PRECISION)
 
 
 @triton.jit

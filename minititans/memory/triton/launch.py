@@ -1,6 +1,7 @@
 """Calling the kernels: from tensors to pointers, and from derivatives back through checkpoints."""
 
 from dataclasses import replace
+from functools import partial
 from math import isqrt
 
 import torch
@@ -62,18 +63,17 @@ class _Fused(torch.autograd.Function):
         every = isqrt(chunks - 1) + 1
         kept = -(-chunks // every) if keep else 0
         y = torch.empty_like(v)
-        W_after, S_after, W_open = (torch.empty_like(W) for _ in range(3))
+        W, S, W_open = W.clone(), S.clone(), torch.empty_like(W)  # changed in place
         checkpoints = W.new_empty(rows, kept, 2, *W.shape[1:])
         tokens = (q, k, v, theta, eta, alpha)
         with torch.cuda.device_of(W):
             forward_kernel[(rows,)](
-                *tokens, W, S, tiles.size, y, W_after, S_after, W_open, checkpoints, kept,
-                W.new_empty(0), time, 0, chunks, every,
+                *tokens, W, S, y, W_open, checkpoints, kept, W.new_empty(0), time, 0, chunks, every,
                 KEEP=keep, AGAIN=False, **_options(tiles, q),
             )  # fmt: skip
         ctx.save_for_backward(*tokens, checkpoints)
         ctx.settings = tiles, chunks, every
-        return y, W_after, S_after, W_open
+        return y, W, S, W_open
 
     @staticmethod
     @once_differentiable
@@ -84,7 +84,8 @@ class _Fused(torch.autograd.Function):
         options = _options(tiles, tokens[0])
         no_layers = {"WIDTH", "D", "SIZE", "FOUND", "DEPTH"}
         dy, dW_open = dy.contiguous(), dW_open.contiguous()
-        dW, dS = (x.clone(memory_format=torch.contiguous_format) for x in (dW, dS))
+        own = partial(torch.clone, memory_format=torch.contiguous_format)  # changed in place
+        dW, dS = own(dW), own(dS)
         q, k, _, *gates = tokens
         dq, dk, dv, *dgates = (torch.empty_like(x) for x in tokens)
         starts, by_starts = (dW.new_empty(rows, every, 2, tiles.size) for _ in range(2))
@@ -97,10 +98,10 @@ class _Fused(torch.autograd.Function):
             for stretch in reversed(range(checkpoints.shape[1])):
                 first = stretch * every
                 number = min(every, chunks - first)
-                W, S = checkpoints[:, stretch].unbind(1)
+                W, S = map(own, checkpoints[:, stretch].unbind(1))
                 forward_kernel[(rows,)](
-                    *tokens, W, S, W.stride(0), *[nothing] * 4, starts, every,
-                    found, time, first, number, 1, KEEP=True, AGAIN=True, **options,
+                    *tokens, W, S, nothing, nothing, starts, every, found,
+                    time, first, number, 1, KEEP=True, AGAIN=True, **options,
                 )  # fmt: skip
                 read_backward_kernel[(rows, number)](
                     q, k, *gates, starts, found, dy, dq, by_starts, by_found, by_gates,

@@ -24,22 +24,27 @@ from minititans.memory.triton.tiles import (
 
 
 @triton.jit
-def read(q, W, S, A, E, G, f, beta, DEPTH: tl.constexpr, PRECISION: tl.constexpr):
+def read(
+    q, W_at, S_at, A, E, G, f, beta,
+    DEPTH: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
     """Every token's query answered by its own W_t, layer by layer: `[B, D]`."""
-    y = read_layer(q, W[0], S[0], A[0], E[0], G, f, beta, PRECISION)
+    y = read_layer(q, W_at, S_at, A[0], E[0], G, f, beta, 0, WIDTH, D, PRECISION)
     if DEPTH == 2:
         x, _, _, _ = step_up(q, y)
-        y = read_layer(x, W[1], S[1], A[1], E[1], G, f, beta, PRECISION)
+        y = read_layer(x, W_at, S_at, A[1], E[1], G, f, beta, 1, WIDTH, D, PRECISION)
     return y
 
 
 @triton.jit
-def read_layer(x, W, S, A, E, G, f, beta, PRECISION: tl.constexpr):
+def read_layer(
+    x, W_at, S_at, A, E, G, f, beta,
+    l: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
     """`(β ⊙ X) Wᵀ + (f ⊙ X) Sᵀ + (G ⊙ (X Aᵀ)) E`."""
-    overlap = G * matmul(x, tl.trans(A), PRECISION)
-    from_W = matmul_t(beta[:, None] * x, W, PRECISION)
-    from_both = from_W + matmul_t(f[:, None] * x, S, PRECISION)
-    return from_both + matmul(overlap, E, PRECISION)
+    y = matmul(G * matmul(x, tl.trans(A), PRECISION), E, PRECISION)
+    y += matmul_t(beta[:, None] * x, load_layer(W_at, l, WIDTH, D), PRECISION)
+    return y + matmul_t(f[:, None] * x, load_layer(S_at, l, WIDTH, D), PRECISION)
 
 
 @triton.jit(do_not_specialize=("time", "first_chunk", "slots"))
@@ -75,8 +80,7 @@ def read_backward_kernel(
     if DEPTH == 2:
         A = load_tokens(k_at + first * WIDTH, count, DTYPE, B, WIDTH, D)
         E = load_tokens(A_at + 2 * TILE, count, DTYPE, B, WIDTH, D)
-        W, S = load_layer(W_at, 0, WIDTH, D), load_layer(W_at + SIZE, 0, WIDTH, D)
-        y = read_layer(x, W, S, A, E, G, f, beta, PRECISION)
+        y = read_layer(x, W_at, W_at + SIZE, A, E, G, f, beta, 0, WIDTH, D, PRECISION)
         x, length, slope, _ = step_up(x, y)
 
     A = load_tokens(A_at, count, DTYPE, B, WIDTH, D)

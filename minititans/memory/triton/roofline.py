@@ -64,7 +64,7 @@ def table() -> str:
         for gpu in GPUS:
             seconds = max(work / gpu.flops, traffic / gpu.bandwidth)
             bound = "arithmetic" if work / gpu.flops == seconds else "memory"
-            trains = fits(Tiles.of(widths, b), gpu.shared_memory, training=True)
+            trains = fits(Tiles.of(widths, b), gpu.shared_memory)
             rows.append(
                 f"| {widths[0]}, {len(widths) - 1}, {b} | {gpu.name} | {work / 1e3:.0f} "
                 f"| {traffic:.0f} | {work / traffic:.0f} | {gpu.flops / gpu.bandwidth:.0f} "

@@ -34,26 +34,28 @@ from minititans.memory.triton.tiles import (
 
 @triton.jit
 def surprise(
-    k, v, W, S, G, f, beta,
-    DEPTH: tl.constexpr, CHUNK: tl.constexpr, B: tl.constexpr, PRECISION: tl.constexpr,
+    k, v, W_at, S_at, G, f, beta,
+    DEPTH: tl.constexpr, CHUNK: tl.constexpr, B: tl.constexpr,
+    WIDTH: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """What enters each layer and the error at its output, as it is written: tuples of `[B, D]`.
 
     And what the derivative needs: the system's inverse, `[B, B]`, and `back`. G, f and β: before
     each token.
     """
-    A, W_last, S_last = k, W[DEPTH - 1], S[DEPTH - 1]
+    A = k
     if DEPTH == 2:
-        A, length, slope, _ = step_up(k, matmul_t(k, W[0], PRECISION))
+        z = matmul_t(k, load_layer(W_at, 0, WIDTH, D), PRECISION)
+        A, length, slope, _ = step_up(k, z)
     solve = inverse(G * matmul(A, tl.trans(A), PRECISION), B, PRECISION)
-    right = v - beta[:, None] * matmul_t(A, W_last, PRECISION)
-    right -= f[:, None] * matmul_t(A, S_last, PRECISION)
+    right = v - beta[:, None] * matmul_t(A, load_layer(W_at, DEPTH - 1, WIDTH, D), PRECISION)
+    right -= f[:, None] * matmul_t(A, load_layer(S_at, DEPTH - 1, WIDTH, D), PRECISION)
     E = matmul(solve, right, PRECISION)
     if DEPTH == 1:
         return (k,), (E,), solve, E
     else:
-        back = beta[:, None] * matmul(E, W_last, PRECISION)
-        back += f[:, None] * matmul(E, S_last, PRECISION)
+        back = beta[:, None] * matmul(E, load_layer(W_at, 1, WIDTH, D), PRECISION)
+        back += f[:, None] * matmul(E, load_layer(S_at, 1, WIDTH, D), PRECISION)
         back += matmul(G * matmul(E, tl.trans(E), PRECISION), A, PRECISION)
         # Frozen for a chunk, the layer below writes a share of each error.
         E_below = slope * through_unit(back, A, length) / CHUNK

@@ -10,8 +10,7 @@ next through global memory, that is, through the cache: this waits for all threa
 compiler would notice that a tile is loaded twice, and keep it in shared memory from its first use
 to its last, where many tiles do not fit.
 
-The layers of a memory lie one after the other, `[DEPTH, WIDTH, WIDTH]`. In a kernel they are a
-tuple of tiles, as they are a list of tensors in `chunked`.
+The layers of a memory lie one after the other, `[DEPTH, WIDTH, WIDTH]`.
 """
 
 import triton
@@ -82,18 +81,9 @@ def add_layer(at, layer, l: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr):
 
 
 @triton.jit
-def load_layers(at, DEPTH: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr):
-    """All layers of a memory's weights, momentum, or derivatives: a tuple of tiles."""
-    layers = ()
+def copy_layers(at, to, DEPTH: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr):
     for l in tl.static_range(DEPTH):
-        layers = layers + (load_layer(at, l, WIDTH, D),)
-    return layers
-
-
-@triton.jit
-def store_layers(at, layers, DEPTH: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr):
-    for l in tl.static_range(DEPTH):
-        store_layer(at, layers[l], l, WIDTH, D)
+        store_layer(to, load_layer(at, l, WIDTH, D), l, WIDTH, D)
 
 
 @triton.jit

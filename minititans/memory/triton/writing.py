@@ -30,19 +30,20 @@ from minititans.memory.triton.tiles import (
 
 @triton.jit
 def write(
-    W, S, A, E, G, f, beta, H, m, count,
-    B: tl.constexpr, DEPTH: tl.constexpr, PRECISION: tl.constexpr,
+    W_at, S_at, A, E, G, f, beta, H, m, count,
+    B: tl.constexpr, DEPTH: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """W and S after the chunk's last token."""
+    """W and S after the chunk's last token, in place."""
     into_W, into_S = row_of_last(G, count, B)[:, None], row_of_last(H, count, B)[:, None]
     m, f, beta = at_last(m, count, B), at_last(f, count, B), at_last(beta, count, B)
-    W_after, S_after = (), ()
     for l in tl.static_range(DEPTH):
-        to_W = matmul(tl.trans(E[l]), into_W * A[l], PRECISION)
-        to_S = matmul(tl.trans(E[l]), into_S * A[l], PRECISION)
-        W_after = W_after + (beta * W[l] + f * S[l] + to_W,)
-        S_after = S_after + (m * S[l] + to_S,)
-    return W_after, S_after
+        S = load_layer(S_at, l, WIDTH, D)
+        W = beta * load_layer(W_at, l, WIDTH, D) + f * S
+        W += matmul(tl.trans(E[l]), into_W * A[l], PRECISION)
+        store_layer(W_at, W, l, WIDTH, D)
+        S = m * S + matmul(tl.trans(E[l]), into_S * A[l], PRECISION)
+        store_layer(S_at, S, l, WIDTH, D)
 
 
 @triton.jit(do_not_specialize=("time", "first_chunk", "chunks", "slots"))
