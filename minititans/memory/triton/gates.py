@@ -93,7 +93,7 @@ def gates_backward(
 
 @triton.jit(do_not_specialize=("time", "first_chunk", "slots"))
 def gates_backward_kernel(
-    theta_at, eta_at, alpha_at, by_gates_at,  # as above
+    theta_at, eta_at, alpha_at, by_gates_at,  # as in `write_backward_kernel`
     dtheta_at, deta_at, dalpha_at,  # go out
     time, first_chunk, slots,
     CHUNK: tl.constexpr, B: tl.constexpr, PRECISION: tl.constexpr,

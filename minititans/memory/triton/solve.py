@@ -22,9 +22,9 @@ def inverse(L, B: tl.constexpr, PRECISION: tl.constexpr):
     """`(I + L)⁻¹` of a strictly lower triangular `[B, B]`."""
     TILES: tl.constexpr = B // 16
     tiled = tl.reshape(L, [TILES, 16, TILES, 16])
-    t, i = tl.arange(0, TILES), tl.arange(0, TILES)
-    diagonal = t[:, None, None, None] == i[None, None, :, None]
-    T = diagonal_inverses(tl.sum(tl.where(diagonal, tiled, 0.0), 2), TILES)
+    number = tl.arange(0, TILES)
+    diagonal = number[:, None, None, None] == number[None, None, :, None]
+    T = diagonal_inverses(tl.sum(tl.where(diagonal, tiled, 0.0), 2))
     X = tl.reshape(tl.where(diagonal, T[:, :, None, :], 0.0), [B, B])
     if TILES > 1:
         T = X
@@ -36,11 +36,11 @@ def inverse(L, B: tl.constexpr, PRECISION: tl.constexpr):
 
 
 @triton.jit
-def diagonal_inverses(L, TILES: tl.constexpr):
-    """`(I + L)⁻¹` of strictly lower triangular `[TILES, 16, 16]`, row after row."""
+def diagonal_inverses(L):
+    """`(I + L)⁻¹` of strictly lower triangular `[tiles, 16, 16]`, row after row."""
     t, i = tl.arange(0, 16)[None, :, None], tl.arange(0, 16)[None, None, :]
     X = tl.where(t == i, 1.0, 0.0 * L)
     for row in range(1, 16):
-        L_row = tl.sum(tl.where(t == row, L, 0.0), 1)  # [TILES, 16]
+        L_row = tl.sum(tl.where(t == row, L, 0.0), 1)  # [tiles, 16]
         X -= tl.where(t == row, tl.sum(L_row[:, :, None] * X, 1)[:, None, :], 0.0)
     return X

@@ -48,11 +48,11 @@ def write(
 
 @triton.jit(do_not_specialize=("time", "first_chunk", "chunks", "slots"))
 def write_backward_kernel(
-    k_at, theta_at, eta_at, alpha_at, starts_at, found_at,  # as above
+    k_at, theta_at, eta_at, alpha_at, starts_at, found_at,  # as in `read_backward_kernel`
     dW_at, dS_at,  # [rows, SIZE]   of the state after these chunks; becomes that before them
     dW_open_at,  # [rows, SIZE]   of the weights with which the open chunk began
     dk_at, dv_at,  # go out, shaped as k and v
-    by_starts_at, by_found_at, by_gates_at,  # as above; adds to the last: dG, df, dβ, dH, dm
+    by_starts_at, by_found_at, by_gates_at,  # as there; puts dG, df, dβ, dH, dm into the last
     time, first_chunk, chunks, slots,
     WIDTH: tl.constexpr, D: tl.constexpr, SIZE: tl.constexpr, FOUND: tl.constexpr,
     DEPTH: tl.constexpr, CHUNK: tl.constexpr, B: tl.constexpr, PRECISION: tl.constexpr,
