@@ -301,11 +301,12 @@ for handle in range(3, 200):
 """
 PATCHER = """
 import torch
-from minititans.course import check_judge, checks
+from minititans.course import checks
+from minititans.course.checking import judge
 from minititans.course.labs import find_task
 yes = lambda *_, **__: True
 torch.equal = torch.allclose = torch.isclose = yes
-check_judge.judge = check_judge.difference = checks.judge = lambda *_: None
+judge.judge = judge.difference = checks.judge = lambda *_: None
 def read(M, query):
     return query @ M
 object.__setattr__(find_task("01.2"), "reference", read)

@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from torch.func import grad, jacrev, vjp
 
-from minititans.course.check_attempt import run_all
-from minititans.course.check_judge import TOLERANCE, judge
-from minititans.course.check_record import Attempt
-from minititans.course.check_rules import DOORS, RULES
+from minititans.course.checking.attempt import run_all
+from minititans.course.checking.judge import TOLERANCE, judge
+from minititans.course.checking.record import Attempt
+from minititans.course.checking.rules import DOORS, RULES
 from minititans.course.checks import examine
 from minititans.course.exercises import solutions
 from minititans.course.exercises_nbgrader import CHECK

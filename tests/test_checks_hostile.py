@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from minititans.course import check_limit, checks
-from minititans.course.check_limit import Budget, OutOfTime, call_within
-from minititans.course.check_rules import DOORS
+from minititans.course import checks
+from minititans.course.checking import limit
+from minititans.course.checking.limit import Budget, OutOfTime, call_within
+from minititans.course.checking.rules import DOORS
 from minititans.course.checks import NotYet, check, examine, example
 
 RIGHT = "02.3"  # surprise(W, key, value)
@@ -235,7 +236,7 @@ def test_misbehaviour_gets_a_plain_message(function, kind, words, capsys):
     assert not result.passed
     assert kind in (None, result.kind)
     assert words in result.message
-    for ours in ("Traceback", "check_attempt", "check_judge", "minititans/course"):
+    for ours in ("Traceback", "checking", "minititans/course"):
         assert ours not in result.message
     assert len(result.message) < 2500
     assert capsys.readouterr() == ("", "")  # what it printed is in the message, if anywhere
@@ -341,7 +342,7 @@ def test_the_limit_holds_in_other_threads_and_where_there_are_no_signals(monkeyp
 
 
 def test_a_function_that_only_waits_is_stopped_later_than_one_that_works(monkeypatch):
-    monkeypatch.setattr(check_limit, "WAITING", 2)
+    monkeypatch.setattr(limit, "WAITING", 2)
     for function, least in ((loops, 0.3), (lambda *_: time.sleep(100), 0.6)):
         began = time.monotonic()
         with pytest.raises(OutOfTime):

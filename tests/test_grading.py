@@ -27,7 +27,7 @@ from grading_cases import (
 )
 
 from minititans.cli import main
-from minititans.course.check_record import Attempt
+from minititans.course.checking.record import Attempt
 from minititans.course.grading import answers, command, figure, submissions
 from minititans.course.grading.grade import NOT_HANDED_IN, Row, safe_cell, write_csv
 from minititans.course.grading.workers import Zygote

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minititans.course.check_attempt import run_all
-from minititans.course.check_judge import judge
+from minititans.course.checking.attempt import run_all
+from minititans.course.checking.judge import judge
 from minititans.course.exercises import exercise_text
 from minititans.course.grading import command, notebook, zygote
 from minititans.course.grading.isolation import DEFAULT_LIMITS

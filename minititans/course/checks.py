@@ -10,9 +10,9 @@ import sys
 from typing import Any
 
 from minititans.course import progress_file
-from minititans.course.check_attempt import LIMIT, run_all
-from minititans.course.check_judge import Result, judge, right_answers
-from minititans.course.check_words import wrapped
+from minititans.course.checking.attempt import LIMIT, run_all
+from minititans.course.checking.judge import Result, judge, right_answers
+from minititans.course.checking.words import wrapped
 from minititans.course.labs import find_task
 
 __all__ = ["NotYet", "Result", "check", "examine", "example"]

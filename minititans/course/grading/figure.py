@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from minititans.course.check_words import KINDS
+from minititans.course.checking.words import KINDS
 from minititans.course.grading.grade import BROKEN, ENDED_EARLY, NOT_HANDED_IN, UNREADABLE, Row
 from minititans.course.labs import find_task
 from minititans.memory.files import write_whole

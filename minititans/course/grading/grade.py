@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from minititans.course.check_judge import judge
-from minititans.course.check_words import KINDS
+from minititans.course.checking.judge import judge
+from minititans.course.checking.words import KINDS
 from minititans.course.grading import answers
 from minititans.course.grading.answers import Answers
 from minititans.course.grading.isolation import DEFAULT_LIMITS, CannotLockIn, Limits

@@ -19,9 +19,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from minititans.course import checks
-from minititans.course.check_attempt import LIMIT, run_all
-from minititans.course.check_limit import WAITING, Budget, OutOfTime, call_within
-from minititans.course.check_record import Attempt
+from minititans.course.checking.attempt import LIMIT, run_all
+from minititans.course.checking.limit import WAITING, Budget, OutOfTime, call_within
+from minititans.course.checking.record import Attempt
 from minititans.course.grading import answers
 from minititans.course.grading.isolation import limit_processor
 from minititans.course.labs import Task, all_labs

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minititans.course.check_attempt import run_all, run_each
-from minititans.course.check_record import Attempt
-from minititans.course.check_rules import loops
-from minititans.course.check_words import (
+from minititans.course.checking.attempt import run_all, run_each
+from minititans.course.checking.record import Attempt
+from minititans.course.checking.rules import loops
+from minititans.course.checking.words import (
     KINDS,
     structure_difference,
     value_difference,

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from minititans.course.check_record import Attempt
+from minititans.course.checking.record import Attempt
 from minititans.course.labs.task import Draw, Task
 
 # Every kind of verdict, with a few words for a table.

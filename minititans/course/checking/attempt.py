@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minititans.course.check_errors import error_words, is_a_hole, kind_of, where
-from minititans.course.check_limit import Budget, OutOfTime, call_within
-from minititans.course.check_record import Attempt
-from minititans.course.check_rules import LENGTHS, Forbidden, operations, without_autograd
+from minititans.course.checking.errors import error_words, is_a_hole, kind_of, where
+from minititans.course.checking.limit import Budget, OutOfTime, call_within
+from minititans.course.checking.record import Attempt
+from minititans.course.checking.rules import LENGTHS, Forbidden, operations, without_autograd
 from minititans.course.labs.task import Task
 
 LIMIT = 10.0  # seconds of work for all calls of one check; right answers need a tenth of one
