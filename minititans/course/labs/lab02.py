@@ -4,9 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import func
 
-from minititans.course.labs.rule import library, walk
+from minititans.course.labs.rule import factors, library, loss, walk
 from minititans.course.labs.task import Lab
-from minititans.memory import network
 
 LAB = Lab("02", "Surprise is a gradient")
 
@@ -32,7 +31,7 @@ def pair(draw):
     ),
 )
 def associative_loss(W, key, value):
-    return network.loss([W], key, value)
+    return loss([W], key, value)
 
 
 @associative_loss.mistake(
@@ -87,7 +86,7 @@ def _(W, key, value):
     ),
 )
 def surprise_by_autograd(W, key, value):
-    return func.grad(lambda W: network.loss([W], key, value))(W)
+    return func.grad(lambda W: loss([W], key, value))(W)
 
 
 @surprise_by_autograd.mistake(
@@ -104,7 +103,7 @@ def _(W, key, value):
     "This is the gradient by the key. The memory can change its weights, not what it is asked.",
 )
 def _(W, key, value):
-    return func.grad(lambda key: network.loss([W], key, value))(key)
+    return func.grad(lambda key: loss([W], key, value))(key)
 
 
 @surprise_by_autograd.mistake(
@@ -138,7 +137,7 @@ def _(W, key, value):
     forbids=("autograd",),
 )
 def surprise(W, key, value):
-    found = network.surprise_factors([W[None]], key[None, None], value[None, None])
+    found = factors([W[None]], key[None, None], value[None, None])
     return -torch.outer(found.deltas[0][0, 0], found.inputs[0][0, 0])
 
 

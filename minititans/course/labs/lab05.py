@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import func
 
+from minititans.course.labs.rule import factors, loss, read, rule
 from minititans.course.labs.task import Lab
-from minititans.memory import Gates, MemoryState, network, sequential
+from minititans.memory import MemoryState
 
 LAB = Lab("05", "A deeper memory")
 
@@ -35,7 +36,7 @@ def weights_and_input(draw):
     ),
 )
 def read_deep(weights, x):
-    return network.read(weights, x)
+    return read(weights, x)
 
 
 @read_deep.mistake(
@@ -154,7 +155,7 @@ def two_layers_and_pair(draw):
     ),
 )
 def deltas(W1, W2, key, value):
-    found = network.surprise_factors([W1[None], W2[None]], key[None, None], value[None, None])
+    found = factors([W1[None], W2[None]], key[None, None], value[None, None])
     return tuple(delta[0, 0] for delta in found.deltas)
 
 
@@ -219,8 +220,7 @@ def _(W1, W2, key, value):
     forbids=("autograd",),
 )
 def deep_surprise(W1, W2, key, value):
-    loss = lambda W1, W2: network.loss([W1, W2], key, value)  # noqa: E731
-    return func.grad(loss, argnums=(0, 1))(W1, W2)
+    return func.grad(lambda W1, W2: loss([W1, W2], key, value), argnums=(0, 1))(W1, W2)
 
 
 def _by_hand(W1, W2, key, value):
@@ -302,14 +302,13 @@ def deep_memory_and_pair(draw):
 def deep_step(weights, momentum, key, value, theta, eta, alpha):
     start = [W[None, None] for W in weights]
     state = MemoryState(start, [S[None, None] for S in momentum], chunk_start=start)
-    gates = Gates(*(gate.reshape(1, 1, 1) for gate in (theta, eta, alpha)))
-    k, v = key[None, None, None], value[None, None, None]
-    _, state = sequential(k, k, v, gates, state, chunk_size=1)
+    gates = (gate.reshape(1, 1, 1) for gate in (theta, eta, alpha))
+    _, state = rule(*(x[None, None, None] for x in (key, key, value)), *gates, state)
     return [W[0, 0] for W in state.weights], [S[0, 0] for S in state.momentum]
 
 
 def _surprises(weights, key, value):
-    return func.grad(lambda weights: network.loss(weights, key, value))(list(weights))
+    return func.grad(lambda weights: loss(weights, key, value))(list(weights))
 
 
 @deep_step.mistake(

@@ -2,8 +2,9 @@
 
 import torch
 
+from minititans.course.labs.rule import rule
 from minititans.course.labs.task import Lab
-from minititans.memory import Gates, MemoryState, chunked
+from minititans.memory import MemoryState
 from minititans.memory import segment_products as library_products
 from minititans.memory.scan import linear_recurrence
 
@@ -240,12 +241,12 @@ def open_chunk(draw) -> dict:
 
 
 def library(W, S, W_start, position, queries, keys, values, theta, eta, alpha, chunk_size):
-    """The library's `chunked`, entered in the middle of a chunk; one sequence, one head."""
+    """The library's rule, entered in the middle of a chunk; one sequence, one head."""
     state = MemoryState(
         [W[None, None]], [S[None, None]], [W_start[None, None]], position, chunk_size
     )
-    q, k, v, *gates = (x[None, None] for x in (queries, keys, values, theta, eta, alpha))
-    y, state = chunked(q, k, v, Gates(*gates), state, chunk_size)
+    tokens = (x[None, None] for x in (queries, keys, values, theta, eta, alpha))
+    y, state = rule(*tokens, state, chunk_size)
     parts = (state.weights, state.momentum, state.chunk_start)
     return y[0, 0], *(part[0][0, 0] for part in parts), state.position
 
