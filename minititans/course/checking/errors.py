@@ -11,10 +11,12 @@ from minititans.course.labs.task import Task
 
 
 def kind_of(value: Any) -> str:
-    """A value's type in words: "None", "a float", "an ndarray"."""
+    """A value's type in words: "None", "a float", "a NumPy array"."""
     if value is None:
         return "None"
     name = type(value).__name__
+    if type(value).__module__ == "numpy":
+        return "a NumPy array" if name == "ndarray" else "a NumPy number"
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
@@ -24,6 +26,12 @@ def is_a_hole(task: Task, error: BaseException) -> bool:
     return words == "" or words.startswith(f"{task.id}:")
 
 
+TORCH_HINT = (
+    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+    "with torch.autograd.set_detect_anomaly(True)."
+)
+
+
 def error_words(error: BaseException) -> str:
     """An exception in one short paragraph."""
     try:
@@ -31,7 +39,53 @@ def error_words(error: BaseException) -> str:
     except Exception:
         text = ""
     name = type(error).__name__
-    return f"{name}: {' '.join(text.split())[:300]}" if text else name
+    text = " ".join(text.split()).removesuffix(TORCH_HINT).strip()
+    return f"{name}: {text[:300]}" if text else name
+
+
+# Part of an error's text, and what it means here.
+WRITTEN_IN_PLACE = (
+    "Autograd still needs the numbers that were overwritten. Instead of changing a tensor (+=, "
+    "-=, [...] = , a method that ends in _), even your own copy, make a new one: W = W - ..., and "
+    "for many results a list and torch.stack."
+)
+NOT_ASKED_FOR = (
+    "torch.autograd.grad wants a tensor that was marked before the loss was made from it: "
+    "W = W.clone().requires_grad_(), unless W.requires_grad already. With create_graph=True the "
+    "result can be differentiated again. torch.func.grad(loss)(W, ...) needs none of this."
+)
+EXPLANATIONS = {
+    "modified by an inplace operation": WRITTEN_IN_PLACE,
+    "is being used in an in-place operation": WRITTEN_IN_PLACE,
+    "does not require grad": NOT_ASKED_FOR,
+    "appears to not have been used in the graph": (
+        "The loss was not made from the tensor that you differentiate with respect to. Mark the "
+        "tensor first, then make the loss from that very tensor."
+    ),
+    "backward through the graph a second time": (
+        "The first derivative threw its graph away: torch.autograd.grad(..., create_graph=True)."
+    ),
+    "only for scalar outputs": "A gradient belongs to one number: is the .sum() missing?",
+    "call numpy() on Tensor that requires grad": (
+        "NumPy cuts the gradient off. Stay with torch: it has the same functions."
+    ),
+    "to have the same dtype": (
+        "The inputs are float64. New tensors need a dtype: torch.zeros(..., dtype=W.dtype), "
+        "W.new_zeros(...), torch.zeros_like(W)."
+    ),
+}
+ENDS_THE_NOTEBOOK = (
+    "exit(), quit(), sys.exit() and os._exit() would end the whole notebook. Use return to leave "
+    "a function."
+)
+
+
+def explained(error: BaseException) -> str:
+    """What torch's bare text means for a student, on a line of its own; often nothing."""
+    if isinstance(error, SystemExit):
+        return f"\n{ENDS_THE_NOTEBOOK}"
+    words = error_words(error)
+    return next((f"\n{says}" for part, says in EXPLANATIONS.items() if part in words), "")
 
 
 OURS = (

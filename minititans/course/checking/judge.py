@@ -1,6 +1,6 @@
 """Judge what a student's function did: right, or what differs, and which mistake it looks like."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
@@ -9,17 +9,18 @@ import torch
 from torch import Tensor
 
 from minititans.course.checking.attempt import run_all, run_each
+from minititans.course.checking.patterns import where_it_differs
 from minititans.course.checking.record import Attempt
 from minititans.course.checking.rules import loops
 from minititans.course.checking.words import (
     KINDS,
+    TOLERANCE,
+    gradient_difference,
     structure_difference,
     value_difference,
-    where_it_differs,
 )
 from minititans.course.labs.task import Mistake, Task
 
-TOLERANCE = 1e-9  # of the largest number in the answer; float64 leaves about 1e-15
 PATIENCE = 60.0  # seconds for a reference or a mistake, which need far less
 NO_MISTAKE = (
     "not written", "not a function", "signature", "forbidden", "stopped", "too slow", "unsteady",
@@ -49,7 +50,7 @@ class Result:
         return self.mistake or KINDS[self.kind]
 
 
-def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
+def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
     """Compare a function's attempts with the reference's, then with those of the mistakes."""
     expected = right_answers(task, seed)
     wrong = [
@@ -101,7 +102,7 @@ def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] 
     if attempt.changed:
         names = " and ".join(attempt.changed)
         return "changed inputs", (
-            f"It changes its own input {names}. Whoever called it still needs {names} as it was: "
+            f"It changes its own input {names}. The caller still needs {names} as it was: "
             "make something new instead of +=, [...] = , or a method that ends in _."
         )
     if found := structure_difference(task, attempt, right):
@@ -114,16 +115,19 @@ def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] 
             return "values", value_difference(name, value, wanted)
     for name, wanted in right.gradients.items():
         if not _same(attempt.gradients.get(name), wanted):
-            return "gradients", _gradient_words(name, attempt.gradients.get(name), wanted)
+            return "gradients", gradient_difference(name, attempt.gradients.get(name), wanted)
     return None
 
 
-def find_mistake(task: Task, attempts: list[Attempt], kind: str, seed: int) -> Mistake | None:
+def find_mistake(
+    task: Task, attempts: list[Attempt], kind: str, seed: int | None
+) -> Mistake | None:
     """The first mistake in the bank that does what this function did, on every input."""
     if kind in NO_MISTAKE:
         return None
+    asked = replace(task, gradients=kind == "gradients")  # half of the work, where it is enough
     for mistake in task.mistakes:
-        theirs = run_each(task, mistake.answer, seed, PATIENCE, rules=False)
+        theirs = run_each(asked, mistake.answer, seed, PATIENCE, rules=False)
         pairs = zip_longest(attempts, theirs)  # ends at the first difference
         if all(_behaves_like(*pair, gradients=kind == "gradients") for pair in pairs):
             return mistake
@@ -131,7 +135,7 @@ def find_mistake(task: Task, attempts: list[Attempt], kind: str, seed: int) -> M
 
 
 @lru_cache(maxsize=128)
-def right_answers(task: Task, seed: int) -> list[Attempt]:
+def right_answers(task: Task, seed: int | None) -> list[Attempt]:
     """What the reference does, kept: a class of students is judged on the same inputs."""
     return run_all(task, task.reference, seed, PATIENCE, rules=False)
 
@@ -157,10 +161,10 @@ def _behaves_like(attempt: Attempt | None, other: Attempt | None, gradients: boo
 def _same(found: Tensor | int | None, wanted: Tensor | int | None) -> bool:
     """Equal up to rounding; NaN equals NaN, so that a mistake that makes NaN can be recognised."""
     if not isinstance(found, Tensor) or not isinstance(wanted, Tensor):
-        # A derivative that is zero everywhere may be missing: the function does not depend on it.
+        # A derivative that is zero up to rounding may be missing: nothing depends on it.
         tensor = found if isinstance(found, Tensor) else wanted
         if isinstance(tensor, Tensor) and (found is None or wanted is None):
-            return not tensor.any()
+            return bool((tensor.abs() <= TOLERANCE).all())
         return type(found) is type(wanted) and found == wanted
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return False
@@ -199,20 +203,3 @@ def _problem_words(task: Task, attempt: Attempt) -> str:
     if attempt.problem == "stopped":
         return "It was interrupted before it had answered."
     return attempt.detail or f"Write {task.signature}."  # the hole says what to do
-
-
-def _gradient_words(name: str, found: Tensor | None, wanted: Tensor | None) -> str:
-    if found is None:
-        return (
-            f"The numbers are right, but no gradient flows back to {name}. These cut it off: "
-            "torch.no_grad, .detach(), .data, .item(), torch.tensor(...), numpy; and "
-            "torch.autograd.grad without create_graph=True."
-        )
-    if wanted is None:
-        return f"The numbers are right, but the answer should not depend on {name}."
-    if not torch.isfinite(found).all():
-        return f"The numbers are right, but the gradient by {name} is NaN or infinite."
-    return (
-        f"The numbers are right, but the gradient by {name} is not: part of the way back to it is "
-        "cut off. Is there a .detach(), .data or .item() on the way?"
-    )

@@ -1,14 +1,15 @@
 """What differs, in the student's terms: names of results, axes, tokens, cases."""
 
 import textwrap
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from minititans.course.checking.record import Attempt
-from minititans.course.labs.task import Draw, Task
+from minititans.course.labs.task import Task
+
+TOLERANCE = 1e-9  # of the largest number in an answer; float64 leaves about 1e-15
 
 # Every kind of verdict, with a few words for a table.
 KINDS = {
@@ -54,8 +55,14 @@ def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[
         return "nothing", f"It returns None. Is the `return` missing? Expected {wanted}."
     if attempt.odd:
         name, kind = next(iter(attempt.odd.items()))
-        advice = " .item() and float() cut the gradient off." if kind == "a float" else ""
+        cuts = kind == "a float" or "NumPy" in kind
+        advice = " .item(), float() and NumPy cut the gradient off." if cuts else ""
         return "type", f"{name} is {kind}, expected {wanted}.{advice}"
+    if len(attempt.values) == 1 and len(right.values) == 1 and name_of(attempt) != name_of(right):
+        return "type", (
+            f"It returns a list or tuple with one thing in it, expected that alone: {wanted}. Is "
+            "there a bracket or a comma too many?"
+        )
     if attempt.values.keys() != right.values.keys():
         return "type", f"It returns {_listed(attempt.values)}, expected {_listed(right.values)}."
     for name, expected in right.values.items():
@@ -79,89 +86,50 @@ def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[
 
 
 def value_difference(name: str, value: Tensor | int, expected: Tensor | int) -> str:
-    """The worst number, where it stands, and what it should be."""
+    """The worst number, its place, and what it should be.
+
+    >>> value_difference("theta", torch.tensor(0.25), torch.tensor(0.5))
+    'theta is 0.25, expected 0.5.'
+    """
     if not isinstance(value, Tensor):
         return f"{name} is {value}, expected {expected}."
-    if value.dim() == 0:
-        return f"{name} is {value.item():.4g}, expected {expected.item():.4g}."
     worst = (value - expected).abs().argmax().item()
     index = [int(i) for i in np.unravel_index(worst, value.shape)]
+    place = f"{name}{index}" if index else name
     found, wanted = value[tuple(index)].item(), expected[tuple(index)].item()
-    return f"{name}{index} is {found:.4g}, expected {wanted:.4g}."
+    nothing = TOLERANCE * max(1.0, expected.abs().max().item())  # below it all is rounding
+    found, wanted = (0.0 if abs(x) < nothing else x for x in (found, wanted))
+    if f"{found:.4g}" != f"{wanted:.4g}":
+        return f"{place} is {found:.4g}, expected {wanted:.4g}."
+    return (
+        f"{place} is {found:.12g}, expected {wanted:.12g}: off by {abs(found - wanted):.1g}. So "
+        "little usually comes from float32 on the way, from a constant that was rounded, or from a "
+        "small number that keeps a division from failing."
+    )
 
 
-def where_it_differs(
-    task: Task,
-    attempts: list[Attempt],
-    expected: list[Attempt],
-    wrong: list[int],
-    draws: list[Draw],
-) -> list[str]:
-    """Patterns that hold in all cases: which kind of input, which tokens, one constant factor."""
-    found = []
-    if len(attempts) == len(expected):  # else nobody knows about the cases after the last
-        found += _which_inputs([case in wrong for case in range(len(draws))], draws)
-
-    pairs = [
-        (attempts[case].values[name], value, name)
-        for case in wrong
-        if case < len(attempts) and attempts[case].values.keys() == expected[case].values.keys()
-        for name, value in expected[case].values.items()
-        if isinstance(value, Tensor) and attempts[case].values[name].shape == value.shape
-    ]
-    factor = _one_factor([(value, right) for value, right, _ in pairs])
-    if factor is not None:
-        found.append(f"Every number is {factor:.4g} times what it should be.")
-    tokens = [
-        t
-        for value, right, name in pairs
-        if (t := _first_wrong_token(task, name, value, right)) is not None
-    ]
-    if tokens and min(tokens) > 0:
-        found.append(f"The first token is right; it goes wrong from token {min(tokens)} on.")
-    return found
+def gradient_difference(name: str, found: Tensor | None, wanted: Tensor | None) -> str:
+    if wanted is None:
+        return f"The numbers are right, but the answer should not depend on {name}."
+    if found is None:
+        return (
+            f"The numbers are right, but no gradient flows back to {name}. These cut it off: "
+            "torch.no_grad, .detach(), .data, .item(), torch.tensor(...), numpy; "
+            "torch.autograd.grad without create_graph=True; and an if or torch.where whose branch "
+            f"leaves {name} out."
+        )
+    if not torch.isfinite(found).all():
+        return f"The numbers are right, but the gradient with respect to {name} is NaN or infinite."
+    difference = value_difference(f"the gradient with respect to {name}", found, wanted)
+    return (
+        f"The numbers are right, but {difference} Either part of the way back is cut off "
+        "(.detach(), .data, .item()), or the formula has another slope at these inputs, as with "
+        "clamp, abs, an if or torch.where."
+    )
 
 
-def _which_inputs(wrong: list[bool], draws: list[Draw]) -> list[str]:
-    """A sentence if what was drawn tells the wrong cases from the right ones, exactly."""
-    if all(wrong) or not any(wrong):
-        return []
-
-    def are_those(kind: Callable[[Draw], bool]) -> bool:
-        return wrong == [kind(draw) for draw in draws]
-
-    if are_those(lambda draw: draw.at_limits):
-        return ["It is right as long as no gate is exactly 0 or exactly 1."]
-    if are_those(lambda draw: set(draw.sizes) == {1}):
-        return ["It is right except where every size is 1."]
-    if are_those(lambda draw: len(set(draw.sizes)) > 1):
-        return ["It is right where all sizes are equal, and not where they differ."]
-    if all(draw.time is not None for draw in draws):
-        right_up_to = max(draw.time for draw, is_wrong in zip(draws, wrong) if not is_wrong)
-        if right_up_to < min(draw.time for draw, is_wrong in zip(draws, wrong) if is_wrong):
-            return [f"It is right up to {right_up_to} token{'s'[: right_up_to > 1]}."]
-    return []
-
-
-def _one_factor(pairs: list[tuple[Tensor, Tensor]]) -> float | None:
-    values = torch.cat([value.flatten() for value, _ in pairs]) if pairs else torch.empty(0)
-    rights = torch.cat([right.flatten() for _, right in pairs]) if pairs else torch.empty(0)
-    if values.numel() < 2 or not rights.any():
-        return None
-    factor = (values @ rights) / (rights @ rights)
-    fits = torch.allclose(values, factor * rights, rtol=1e-9, atol=1e-12)
-    return factor.item() if fits and factor.abs() > 1e-9 else None
-
-
-def _first_wrong_token(task: Task, name: str, value: Tensor, right: Tensor) -> int | None:
-    """Along an axis called `time`, the first place where the two differ."""
-    text = next((t for t in task.returns if t.split(" ")[0] == name), "")
-    axes = [axis.strip() for axis in text.partition("[")[2].rstrip("]").split(",")]
-    if axes.count("time") != 1 or len(axes) != right.dim():
-        return None
-    axis = axes.index("time")
-    wrong = ((value - right).abs() > 1e-9).movedim(axis, 0).reshape(right.shape[axis], -1).any(1)
-    return int(wrong.nonzero()[0]) if wrong.any() else None
+def name_of(attempt: Attempt) -> str:
+    return next(iter(attempt.values))
 
 
 def _listed(values: dict[str, Tensor | int]) -> str:

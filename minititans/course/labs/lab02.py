@@ -11,7 +11,7 @@ LAB = Lab("02", "Surprise is a gradient")
 
 
 def pair(draw):
-    d_value, d_key = draw.size(), draw.size()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "key": draw.normal(d_key),
@@ -245,7 +245,8 @@ def _(W, key, value, theta):
 @LAB.task(
     "02.5",
     "The exact step",
-    inputs=lambda draw: {"key": draw.normal(draw.size())},
+    inputs=lambda draw: {"key": draw.normal(draw.size("d_key"))},
+    never_zero=("key",),
     returns="theta []",
     hints=(
         "After the write the memory should answer the key with exactly the value. Write down that "
@@ -297,7 +298,8 @@ def _(key):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
+    batch, time = draw.size("batch"), draw.tokens()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),

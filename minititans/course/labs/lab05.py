@@ -14,13 +14,14 @@ LAB = Lab("05", "A deeper memory")
 
 
 def layers(draw, d_key: int, d_value: int, depth: int) -> list:
-    widths = [d_key, *(draw.size() for _ in range(depth - 1)), d_value]
+    widths = [d_key, *(draw.size("hidden") for _ in range(depth - 1)), d_value]
     return [draw.normal(d_out, d_in) for d_in, d_out in pairwise(widths)]
 
 
 def weights_and_input(draw):
-    d_key, d_value = draw.size(), draw.size()
-    return {"weights": layers(draw, d_key, d_value, draw.number(1, 5)), "x": draw.normal(d_key)}
+    d_key, d_value = draw.size("d_key"), draw.size("d_value")
+    weights = layers(draw, d_key, d_value, draw.number("depth", 1, 5))
+    return {"weights": weights, "x": draw.normal(d_key)}
 
 
 @LAB.task(
@@ -83,7 +84,7 @@ def _(weights, x):
 @LAB.task(
     "05.2",
     "The slope of SiLU",
-    inputs=lambda draw: {"z": 3 * draw.normal(draw.size(1, 6))},
+    inputs=lambda draw: {"z": 3 * draw.normal(draw.size("hidden", 1, 6))},
     returns="slope [hidden]",
     hints=(
         "silu(z) = z · σ(z) is a product of two functions of z. How is a product differentiated?",
@@ -132,7 +133,7 @@ def _(z):
 
 
 def two_layers_and_pair(draw):
-    d_key, hidden, d_value = draw.size(), draw.size(), draw.size()
+    d_key, hidden, d_value = (draw.size(name) for name in ("d_key", "hidden", "d_value"))
     return {
         "W1": draw.normal(hidden, d_key),
         "W2": draw.normal(d_value, hidden),
@@ -272,8 +273,8 @@ def _(W1, W2, key, value):
 
 
 def deep_memory_and_pair(draw):
-    d_key, d_value = draw.size(), draw.size()
-    weights = layers(draw, d_key, d_value, draw.number(1, 5))
+    d_key, d_value = draw.size("d_key"), draw.size("d_value")
+    weights = layers(draw, d_key, d_value, draw.number("depth", 1, 5))
     return {
         "weights": weights,
         "momentum": [draw.normal(*W.shape) for W in weights],

@@ -7,13 +7,13 @@ library offers other forms of the rule, the plain one is chosen here and nowhere
 import torch
 from torch import Tensor
 
-from minititans.memory import Gates, MemoryState, network, sequential
+from minititans.memory import Gates, MemoryState, chunked, network
 
 
 def rule(queries, keys, values, theta, eta, alpha, state, chunk_size=1):
-    """The one call of the library's rule, (13) to (16): `[batch, heads, time, dim]`, gates too."""
+    """The one call of the library's rule, (13) to (16), in the library's own shapes."""
     gates = Gates(theta, eta, alpha)
-    return sequential(queries, keys, values, gates, state, chunk_size)
+    return chunked(queries, keys, values, gates, state, chunk_size)
 
 
 def read(weights, x):
@@ -39,7 +39,7 @@ def library(
     W: Tensor,
     S: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Token by token, as equations (13) to (15) say.
+    """Every surprise at the weights just before it, as equations (13) to (15) say.
 
     queries, keys, values: `[batch, time, dim]`; gates: `[batch, time]`; W and S `[d_value, d_key]`,
     with which every row begins. Returns all readings, and W and S of every row at the end.
