@@ -23,13 +23,14 @@ from grading_cases import (
     VANDAL,
     Case,
     attack,
+    exercise,
     notebook,
 )
 
 from minititans.cli import main
 from minititans.course.checking.record import Attempt
 from minititans.course.grading import answers, command, figure, submissions
-from minititans.course.grading.grade import NOT_HANDED_IN, Row, safe_cell, write_csv
+from minititans.course.grading.grade import NOT_GRADED, NOT_HANDED_IN, Row, safe_cell, write_csv
 from minititans.course.grading.workers import Zygote
 from minititans.course.labs import all_labs
 
@@ -68,7 +69,11 @@ class Classroom:
         command = ["grade", str(self.submissions), "--out", str(self.out), "--quiet", *options]
         assert main(command) == 0
         with open(self.out, encoding="utf-8-sig", newline="") as file:
-            return {(row["student"], row["task"]): row for row in csv.DictReader(file)}
+            return {
+                (row["student"], row["task"]): row
+                for row in csv.DictReader(file)
+                if row["diagnosis"] != NOT_GRADED
+            }
 
     def files(self) -> dict[str, str]:
         """Every file with what is in it, but for the grader's own results."""
@@ -76,7 +81,7 @@ class Classroom:
             str(path): hashlib.sha256(path.read_bytes()).hexdigest()
             for place in (self.grader, self.home)
             for path in place.rglob("*")
-            if path.is_file() and path.stem != "grades" and ".cache" not in path.parts
+            if path.is_file() and not path.name.startswith("grades") and ".cache" not in path.parts
             if ".config" not in path.parts
         }
 
@@ -173,7 +178,8 @@ def test_the_message_of_a_mistake_is_what_the_student_would_read(graded):
     assert "points exactly the other way" in rows["uphill", "02.3"]["message"]
     assert "SyntaxError" in rows["sloppy", "01.1"]["message"]
     assert "no function read" in rows["sloppy", "01.2"]["message"]
-    assert "cell 1" in rows["quitter", "01.1"]["message"]
+    assert "cell 1" in rows["exits in C", "01.1"]["message"]
+    assert "Use return to leave a function" in rows["leaves", "01.2"]["message"]
 
 
 @needs_fork
@@ -286,10 +292,16 @@ def files_in(folder: Path, *names: str) -> Path:
         ("Ada Lovelace_1234_assignsubmission_file_02_surprise.ipynb",
          "Ada Lovelace_1234_assignsubmission_file", "02"),
         ("group_01_02_surprise.ipynb", "group_01", "02"),
+        ("ada/Copy of 02_surprise.ipynb", "ada", "02"),
+        ("ada/Lab02.ipynb", "ada", "02"),
+        ("ada/lab 2 final.py", "ada", "02"),
+        ("ada/my 02 surprise final.ipynb", "ada", "02"),
+        ("jo-02_surprise.ipynb", "jo", "02"),
+        ("Ada Lovelace - Lab02.ipynb", "Ada Lovelace", "02"),
     ],
 )  # fmt: skip
 def test_names_tell_whose_file_it_is_and_for_which_lab(tmp_path, name, student, lab):
-    found = submissions.find(files_in(tmp_path, name), ["01", "02", "03"])
+    found = submissions.find(files_in(tmp_path, name), dict.fromkeys(["01", "02", "03"], ()))
     assert [(each.student, each.lab) for each in found.submissions] == [(student, lab)]
     assert found.students == [student] and not found.left_out
 
@@ -298,24 +310,50 @@ def test_names_tell_whose_file_it_is_and_for_which_lab(tmp_path, name, student, 
     "name, says",
     [
         ("02_surprise.ipynb", "whose is it"),
-        ("ada/surprise.ipynb", "no lab's number"),
-        ("ada/99_surprise.ipynb", "no lab's number"),
-        ("ada/2021_notes.ipynb", "no lab's number"),
+        ("Copy of 02_surprise.ipynb", "whose is it"),
+        ("ada/surprise.ipynb", "which lab it is"),
+        ("ada/99_surprise.ipynb", "which lab it is"),
+        ("ada/2021_notes.ipynb", "which lab it is"),
         ("ada/02_surprise.pdf", "neither .ipynb nor .py"),
         ("ada.zip", "unpack"),
     ],
 )
 def test_a_file_that_is_left_out_is_named_with_the_reason(tmp_path, name, says):
-    found = submissions.find(files_in(tmp_path, name), ["01", "02"])
+    found = submissions.find(files_in(tmp_path, name), {"01": (), "02": ()})
     assert not found.submissions
-    assert len(found.left_out) == 1
-    assert found.left_out[0].startswith(name) and says in found.left_out[0]
+    [left_out] = found.left_out
+    assert str(left_out).startswith(name) and says in left_out.reason
+    assert found.students == (["ada"] if name.startswith("ada/") else [])
+
+
+LABS = {number: [task.function for task in lab.tasks] for number, lab in all_labs().items()}
+
+
+@pytest.mark.parametrize("lab", LABS)
+@pytest.mark.parametrize("suffix", [".ipynb", ".py"])
+def test_what_is_in_a_file_says_which_lab_it_is_whatever_its_name_says(tmp_path, lab, suffix):
+    other = "01" if lab != "01" else "02"
+    for number, text in enumerate((exercise(lab, suffix), Case("ada", lab).content())):
+        if number == 0 or suffix == ".ipynb":
+            (tmp_path / f"ada{number}").mkdir()
+            (tmp_path / f"ada{number}" / f"{other}_notes{suffix}").write_text(text)
+    found = submissions.find(tmp_path, LABS).submissions
+    assert found and {each.lab for each in found} == {lab}
+
+
+def test_of_two_labs_in_one_file_the_name_chooses(tmp_path):
+    both = "def read(M, query): ...\ndef surprise(W, key, value): ..."
+    (tmp_path / "ada").mkdir()
+    for lab in ("01", "02"):
+        (tmp_path / "ada" / f"{lab}_mine.py").write_text(both)
+    found = submissions.find(tmp_path, LABS).submissions
+    assert [(each.lab, each.path.name[:2]) for each in found] == [("01", "01"), ("02", "02")]
 
 
 def test_of_two_files_for_one_lab_the_original_notebook_counts(tmp_path):
     names = ["02_surprise.py", "02_surprise-Copy1.ipynb", "02_surprise.ipynb"]
     files_in(tmp_path, *(f"ada/{name}" for name in names))
-    found = submissions.find(tmp_path, ["02"])
+    found = submissions.find(tmp_path, {"02": ()})
     assert [each.path.name for each in found.submissions] == ["02_surprise.ipynb"]
     assert len(found.left_out) == 2
 
@@ -325,9 +363,9 @@ def test_links_are_not_followed_and_hidden_files_not_looked_at(tmp_path):
     files_in(tmp_path / "elsewhere", "02_lab.ipynb")
     (tmp_path / "in" / "eve").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "in" / "eve_02_lab.ipynb").symlink_to(tmp_path / "elsewhere" / "02_lab.ipynb")
-    found = submissions.find(tmp_path / "in", ["02"])
+    found = submissions.find(tmp_path / "in", {"02": ()})
     assert [each.student for each in found.submissions] == ["ada"]
-    assert len(found.left_out) == 2 and all("link" in note for note in found.left_out)
+    assert len(found.left_out) == 2 and all("link" in each.reason for each in found.left_out)
 
 
 # What comes back.
@@ -424,7 +462,7 @@ def test_no_cell_of_the_table_is_a_formula_or_breaks_a_line(tmp_path):
         (["--labs", "02"], "holds nothing for lab 02"),
         (["--time-limit", "0"], "--time-limit: got 0.0, expected more than 0"),
         (["--jobs", "-1"], "--jobs: got -1, expected more than 0"),
-        (["--out", "no/such/folder.csv"], "--out: no/such/folder.csv is no file in an existing"),
+        (["--out", "no/such/folder.csv"], "--out: no/such/folder.csv is not a file in an existing"),
     ],
 )
 def test_a_wrong_option_is_named(tmp_path, capsys, options, says):
@@ -435,7 +473,7 @@ def test_a_wrong_option_is_named(tmp_path, capsys, options, says):
 
 def test_without_submissions_nothing_is_written(tmp_path, capsys):
     assert main(["grade", str(tmp_path / "none")]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
     out = tmp_path / "grades.csv"
     assert main(["grade", str(tmp_path), "--out", str(out)]) == 2
     assert not out.exists()
