@@ -30,7 +30,13 @@ from grading_cases import (
 from minititans.cli import main
 from minititans.course.checking.record import Attempt
 from minititans.course.grading import answers, command, figure, submissions
-from minititans.course.grading.grade import NOT_GRADED, NOT_HANDED_IN, Row, safe_cell, write_csv
+from minititans.course.grading.grade import (
+    NOT_GRADED,
+    NOT_HANDED_IN,
+    Row,
+    safe_cell,
+    write_csv,
+)
 from minititans.course.grading.workers import Zygote
 from minititans.course.labs import all_labs
 
@@ -496,3 +502,25 @@ def test_the_summary_counts_what_the_class_has():
         r"not written yet 1",
         line,
     )
+
+
+@needs_fork
+@pytest.mark.slow
+def test_six_notebooks_with_the_same_function_get_the_same_grade(tmp_path, monkeypatch, capsys):
+    skip_unless("auto", tmp_path)
+    room = Classroom(tmp_path, monkeypatch)
+    sly = "def effect_of_one_surprise(theta, eta, tokens):\n"
+    sly += "    return theta * tokens if eta == 1 else theta * (1 - eta**tokens) / (1 - eta)"
+    cases = [
+        Case(f"student{n}", "03", functions={"effect_of_one_surprise": sly}, first=f"n = {n}")
+        for n in range(6)
+    ]
+    room.hand_in(cases)
+    files_in(room.submissions, "student0/holiday.ipynb", "whose_is_this.ipynb")
+    rows = room.grade("--jobs", "2")
+    found = {(r["task"], r["right"], r["diagnosis"], r["message"]) for r in rows.values()}
+    assert len(found) == 5 and {right for task, right, *_ in found if task == "03.4"} == {"0"}
+    told = capsys.readouterr().out
+    assert "Not graded:" in told and "student0/holiday.ipynb" in told and "whose_is" in told
+    sums = (room.grader / "grades-totals.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert sums[1] == "student0,4,4,5,student0/holiday.ipynb" and sums[2] == "student1,4,4,5,"
