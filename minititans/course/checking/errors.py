@@ -26,20 +26,14 @@ def is_a_hole(task: Task, error: BaseException) -> bool:
     return words == "" or words.startswith(f"{task.id}:")
 
 
-TORCH_HINT = (
-    "Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
-    "with torch.autograd.set_detect_anomaly(True)."
-)
-
-
 def error_words(error: BaseException) -> str:
     """An exception in one short paragraph."""
     try:
-        text = str(error)
+        text = "" if error.args == (None,) else str(error)
     except Exception:
         text = ""
     name = type(error).__name__
-    text = " ".join(text.split()).removesuffix(TORCH_HINT).strip()
+    text = " ".join(text.split()).partition(" Hint: enable anomaly detection")[0]
     return f"{name}: {text[:300]}" if text else name
 
 

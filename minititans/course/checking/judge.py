@@ -68,7 +68,8 @@ def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
     if not wrong:  # cut short, which only a hostile process would send
         wrong = [(0, "stopped", "It was interrupted before it had answered.")]
 
-    case, kind, words = wrong[0]
+    # "The numbers are right, but the gradient …" is said only if all numbers are right.
+    case, kind, words = next((each for each in wrong if each[1] != "gradients"), wrong[0])
     if case == len(expected) - 1 and kind != "forbidden" and not attempts[case].problem:
         # the repetition of case 0, which was right the first time
         kind = "unsteady"
@@ -80,8 +81,8 @@ def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
     mistake = find_mistake(task, attempts, kind, seed)
     if mistake:
         lines.append(mistake.says)
-    elif kind == "values":
-        numbers = [number for number, *_ in wrong]
+    elif kind in ("values", "gradients", "not finite", "raised"):
+        numbers = [case, *(number for number, *_ in wrong if number != case)]
         lines += where_it_differs(task, attempts, expected, numbers, task.draws(seed))
     if attempts and attempts[case].printed:
         lines.append("It printed: " + "\n".join(attempts[case].printed.splitlines()[:10]))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from minititans.course.checking.record import Attempt
 from minititans.course.labs.corners import in_words
-from minititans.course.labs.draw import Draw
+from minititans.course.labs.draw import SMALL, Draw
 from minititans.course.labs.task import Task
 
 
@@ -25,8 +25,8 @@ def where_it_differs(
 
     pairs = [
         (attempts[case].values[name], value, name)
-        for case in wrong
-        if case < len(attempts) and attempts[case].values.keys() == expected[case].values.keys()
+        for case in range(min(len(attempts), len(expected)))
+        if attempts[case].values.keys() == expected[case].values.keys()
         for name, value in expected[case].values.items()
         if isinstance(value, Tensor) and attempts[case].values[name].shape == value.shape
     ]
@@ -42,8 +42,9 @@ def where_it_differs(
     ]
     if tokens and min(tokens) > 0:
         found.append(f"The first token is right; it goes wrong from token {min(tokens)} on.")
-    if not found and draws[wrong[0]].corner:
-        found.append(f"It goes wrong where {in_words(draws[wrong[0]].corner)}.")
+    corners = [draws[case].corner for case in wrong if case < len(draws) and draws[case].corner]
+    if not found and corners and SMALL not in wrong:
+        found.append(f"It goes wrong where {in_words(corners[0])}.")
     return found
 
 

@@ -19,37 +19,40 @@ def usual_corners(draw: Draw, arguments: dict[str, Any], never_zero: tuple[str, 
         if name in GATES:
             found += [{name: 0.0}, {name: 1.0}]
             if value.dim():
-                found += [{name: zero_at_one_token, "time": 5}, {name: one_at_one_token, "time": 5}]
+                found += [
+                    {name: is_0_at_one_token, "time": 5},
+                    {name: is_1_at_one_token, "time": 5},
+                ]
         elif not isinstance(value, int) and name not in never_zero:
             found.append({name: 0.0})
     if "keys" in arguments:
-        found.append({"keys": the_same_at_every_token})
+        found.append({"keys": are_the_same_at_every_token})
     return found
 
 
-def zero_at_one_token(gate: Tensor) -> Tensor:
+def is_0_at_one_token(gate: Tensor) -> Tensor:
     gate = gate.clone()
     gate[..., gate.shape[-1] // 2] = 0.0
     return gate
 
 
-def one_at_one_token(gate: Tensor) -> Tensor:
+def is_1_at_one_token(gate: Tensor) -> Tensor:
     gate = gate.clone()
     gate[..., gate.shape[-1] // 2] = 1.0
     return gate
 
 
-def the_same_at_every_token(x: Tensor) -> Tensor:
+def are_the_same_at_every_token(x: Tensor) -> Tensor:
     return x[..., :1, :].expand_as(x).clone()
 
 
 def in_words(corner: Corner) -> str:
     """
-    >>> in_words({"eta": 1.0, "time": 6}), in_words({"keys": the_same_at_every_token})
-    ('eta is 1 and time is 6', 'keys: the same at every token')
+    >>> in_words({"eta": 1.0, "time": 6}), in_words({"keys": are_the_same_at_every_token})
+    ('eta is 1 and time is 6', 'keys are the same at every token')
     """
     words = [
-        f"{name}: {value.__name__.replace('_', ' ')}" if callable(value) else f"{name} is {value:g}"
+        f"{name} {value.__name__.replace('_', ' ')}" if callable(value) else f"{name} is {value:g}"
         for name, value in corner.items()
     ]
     return " and ".join(words)
