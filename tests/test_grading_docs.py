@@ -41,6 +41,11 @@ def test_the_page_counts_the_tasks_rightly():
     assert f"{sum(len(lab.tasks) for lab in all_labs().values())} functions to write" in PAGE
 
 
+def test_the_page_counts_the_random_inputs_of_a_check_rightly():
+    task = find_task("02.3")
+    assert len(task.cases(0)) - len(task.cases(None)) == 6 and "Six random inputs follow" in PAGE
+
+
 def test_every_option_that_is_named_exists():
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
