@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from minititans.course.checks import examine
+from minititans.course.checks import check, examine
 from minititans.course.labs import find_task
 
 
@@ -138,6 +138,9 @@ def test_leaving_is_a_message_like_any_other(leave):
     assert "Use return to leave a function." in said("02.3", leave)
     assert os._exit is leave_by_name and sys.stdin is stdin and not stdin.closed
     assert examine("02.3", surprise).passed
+    with pytest.raises(SystemExit) as stopped:
+        check("02.3", leave)
+    assert "example(" not in str(stopped.value)  # to try it outside a check would end the notebook
 
 
 def test_leaving_as_notebooks_do_leaves_the_kernel_alone(monkeypatch):

@@ -12,6 +12,7 @@ from typing import Any
 
 from minititans.course import progress_file
 from minititans.course.checking.attempt import LIMIT, run_all
+from minititans.course.checking.errors import ENDS_THE_NOTEBOOK
 from minititans.course.checking.judge import Result, judge, right_answers
 from minititans.course.checking.words import wrapped
 from minititans.course.labs import find_task
@@ -97,6 +98,8 @@ def _what_now(result: Result) -> str:
     task = find_task(result.task)
     hint = f'hint("{task.id}") gives a hint.'
     if result.kind in ("not written", "not a function", "signature", "forbidden"):
+        return hint
+    if ENDS_THE_NOTEBOOK in result.message:  # outside a check it would
         return hint
     return f'{hint} {task.function}(**example("{task.id}")) runs the inputs where it went wrong.'
 
