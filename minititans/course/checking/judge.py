@@ -17,6 +17,7 @@ from minititans.course.checking.words import (
     KINDS,
     TOLERANCE,
     gradient_difference,
+    problem_words,
     structure_difference,
     value_difference,
 )
@@ -100,7 +101,7 @@ def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
 def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:
     """What is wrong with one attempt: its kind and a sentence; None when nothing is."""
     if attempt.problem:
-        return attempt.problem, _problem_words(task, attempt)
+        return attempt.problem, problem_words(task, attempt)
     if attempt.changed:
         names = " and ".join(attempt.changed)
         return "changed inputs", (
@@ -188,25 +189,3 @@ def _broken_rule(task: Task, attempts: list[Attempt]) -> str | None:
             "are, the more operations your answer takes: it goes through them one by one."
         )
     return None
-
-
-def _problem_words(task: Task, attempt: Attempt) -> str:
-    if attempt.problem == "forbidden":
-        return f"{task.id} asks for the closed form: no autograd here.{attempt.detail}"
-    if attempt.problem == "raised":
-        return f"It stopped with {attempt.detail}"
-    if attempt.problem == "not a function":
-        return (
-            f"check got {attempt.detail}, not a function. Give it the function itself, without "
-            f'calling it: check("{task.id}", {task.function})'
-        )
-    if attempt.problem == "signature":
-        return f"It cannot be called as {task.signature}: {attempt.detail}."
-    if attempt.problem == "too slow":
-        return (
-            "It took too long and was stopped; the right answer needs a moment only. Does a loop "
-            "never end?"
-        )
-    if attempt.problem == "stopped":
-        return "It was interrupted before it had answered."
-    return attempt.detail or f"Write {task.signature}."  # the hole says what to do

@@ -48,6 +48,29 @@ def wrapped(text: str, width: int = 88) -> str:
     return "\n".join(lines)
 
 
+def problem_words(task: Task, attempt: Attempt) -> str:
+    """Why a call has no answer."""
+    if attempt.problem == "forbidden":
+        return f"{task.id} asks for the closed form: no autograd here.{attempt.detail}"
+    if attempt.problem == "raised":
+        return f"It stopped with {attempt.detail}"
+    if attempt.problem == "not a function":
+        return (
+            f"check got {attempt.detail}, not a function. Give it the function itself, without "
+            f'calling it: check("{task.id}", {task.function})'
+        )
+    if attempt.problem == "signature":
+        return f"It cannot be called as {task.signature}: {attempt.detail}."
+    if attempt.problem == "too slow":
+        return (
+            "It took too long and was stopped; the right answer needs a moment only. Does a loop "
+            "never end?"
+        )
+    if attempt.problem == "stopped":
+        return "It was interrupted before it had answered."
+    return attempt.detail or f"Write {task.signature}."  # the hole says what to do
+
+
 def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:
     """The right number of results, each a tensor of the right shape and precision, or not."""
     wanted = ", ".join(task.returns)

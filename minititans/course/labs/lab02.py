@@ -78,9 +78,9 @@ def _(W, key, value):
     inputs=pair,
     returns="u [d_value, d_key]",
     hints=(
-        "PyTorch can differentiate your loss. By which of its three arguments?",
+        "PyTorch can differentiate your loss. With respect to which of its arguments?",
         "torch.func.grad(associative_loss) is a function: it takes what the loss takes and returns "
-        "the gradient by the first argument.",
+        "the gradient with respect to the first argument.",
         "With torch.autograd.grad instead, pass create_graph=True: the answer has to stay "
         "differentiable, because training will differentiate through it.",
     ),
@@ -99,8 +99,9 @@ def _(W, key, value):
 
 
 @surprise_by_autograd.mistake(
-    "gradient by the key",
-    "This is the gradient by the key. The memory can change its weights, not what it is asked.",
+    "gradient with respect to the key",
+    "This is the gradient with respect to the key. The memory can change its weights, not what it "
+    "is asked.",
 )
 def _(W, key, value):
     return func.grad(lambda key: loss([W], key, value))(key)

@@ -294,8 +294,8 @@ def deep_memory_and_pair(draw):
     hints=(
         "The rule of lab 04 does not ask what the weights are. It needs a surprise for each layer; "
         "then every layer goes its own way.",
-        "All surprises first, at the weights as they came in. torch.func.grad differentiates by a "
-        "whole list of weights at once and gives a list.",
+        "All surprises first, at the weights as they came in. torch.func.grad takes a whole list "
+        "of weights at once and gives a list of gradients.",
         "u = grad(loss)(weights) with loss(weights) = ½‖read_deep(weights, key) − value‖²; then "
         "(14) and (13) in a loop over zip(weights, momentum, u).",
     ),

@@ -44,7 +44,7 @@ class Task:
     inputs:    from a `Draw` to the arguments, in the order of the function's signature
     returns:   a name and axes for each result, "W [d_value, d_key]"; one result or a tuple
     hints:     three, each says more than the one before
-    gradients: whether derivatives by the tensors among the arguments are compared too
+    gradients: whether derivatives with respect to the arguments are compared too
     forbids:   "autograd", "loop": ways to the right numbers that the task's text rules out
     corners:   inputs that are in every check, beside those that every task has (see corners.py)
     never_zero: arguments for which a tensor of zeros is no question
