@@ -87,9 +87,9 @@ matrices({"H": H, "D": D, "G = D H": G}, "token t", "token i")
 # ## 06.3 What the chunk begins with
 #
 # A chunk does not begin from nothing: there are weights $W_0$ and a momentum $S_0$. How much of
-# $S_0$ is left in $S_t$ ($m_t$), how much of $W_0$ in $W_t$ ($\beta_t$), and how much of $S_0$ has
-# come into $W_t$ ($f_t$)? Put all surprises to zero and unroll the rule. Derive $f$: token $s$
-# writes $m_s S_0$.
+# $S_0$ is left in $S_t$ ($m_t$), how much of $S_0$ has come into $W_t$ ($f_t$), and how much of
+# $W_0$ is left in $W_t$ ($\beta_t$)? Set all surprises to zero and unroll the rule. Derive $f$:
+# token $s$ writes $m_s S_0$. Return them in this order: $m$, $f$, $\beta$.
 
 
 # %%
