@@ -138,8 +138,8 @@ def _(W, key, value):
     forbids=("autograd",),
 )
 def surprise(W, key, value):
-    found = factors([W[None]], key[None, None], value[None, None])
-    return -torch.outer(found.deltas[0][0, 0], found.inputs[0][0, 0])
+    (a,), (error,) = factors([W[None]], key[None, None], value[None, None])
+    return -torch.outer(error[0, 0], a[0, 0])
 
 
 @surprise.mistake(

@@ -13,20 +13,22 @@ from minititans.memory import Gates, MemoryState, chunked, network
 def rule(queries, keys, values, theta, eta, alpha, state, chunk_size=1):
     """The one call of the library's rule, (13) to (16), in the library's own shapes."""
     gates = Gates(theta, eta, alpha)
-    return chunked(queries, keys, values, gates, state, chunk_size)
+    return chunked(queries, keys, values, gates, state, chunk_size, exact=False, residual=False)
 
 
 def read(weights, x):
-    return network.read(weights, x)
+    return network.read(weights, x, residual=False)
 
 
 def loss(weights, key, value):
-    return network.loss(weights, key, value)
+    return network.loss(weights, key, value, residual=False)
 
 
 def factors(weights, keys, values):
-    """Surprises as outer products: deltas and inputs of each layer, `[rows, time, dim]`."""
-    return network.surprise_factors(weights, keys, values)
+    """Surprises as outer products: inputs and errors of each layer, `[rows, time, dim]`."""
+    way = network.path(weights, keys, residual=False)
+    error = values - way.inputs[-1] @ weights[-1].mT
+    return way.inputs, [*network.errors_below(weights, way, error @ weights[-1]), error]
 
 
 def library(
