@@ -32,9 +32,9 @@ from torch import Tensor
 from minititans.memory.checks import check_layers, check_rule
 from minititans.memory.gates import Before, Gates, Products, chunk_products
 from minititans.memory.network import errors_below, join, path
-from minititans.memory.precision import full_precision
 from minititans.memory.state import MemoryState, pieces
 from minititans.memory.trace import Trace, chunk_norms
+from minititans.precision import full_precision
 
 
 def chunked(

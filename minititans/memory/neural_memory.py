@@ -13,19 +13,19 @@ from einops import rearrange, repeat
 from torch import Tensor, nn
 
 from minititans.arguments import check, check_heads
+from minititans.convolution import CausalConv
 from minititans.memory import network
 from minititans.memory.checks import check_backend, check_not_exact, check_state
 from minititans.memory.chunked import chunked
-from minititans.memory.convolution import CausalConv
 from minititans.memory.fast import fast
 from minititans.memory.gates import Gates
 from minititans.memory.network import bounded, unit
-from minititans.memory.precision import full_precision
 from minititans.memory.scan import scan
 from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
 from minititans.memory.triton import fused, why_not
+from minititans.precision import full_precision
 from minititans.tensors import check_sequence
 
 LARGEST_ETA = 0.7  # with shares, a memory whose eta stays below this was never made to grow

@@ -19,7 +19,7 @@ from minititans.memory.fast.backward import Derivatives, chunk_back
 from minititans.memory.fast.derivatives import call, given, split
 from minititans.memory.fast.recall import Rule, recall
 from minititans.memory.gates import Before, Products
-from minititans.memory.precision import in_full_precision
+from minititans.precision import in_full_precision
 
 
 class Written(NamedTuple):
