@@ -1,7 +1,8 @@
 """The memory as a layer: from any sequence to keys, values, queries and gates, and back.
 
-Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of norm 1, a short
-causal convolution after each projection, and a norm and a gate before the output projection.
+Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of length 1, a short
+causal convolution after each projection, and a norm and a gate before the output projection. Ours
+is that values are no longer than 1 either.
 """
 
 from dataclasses import replace
@@ -29,7 +30,9 @@ from minititans.precision import full_precision
 from minititans.tensors import check_sequence
 
 LARGEST_ETA = 0.7  # with shares, a memory whose eta stays below this was never made to grow
-LONGEST_VALUE = 100.0  # what is written is an error, so only a value can make it large
+# The layers below the last move with the square of a value, so that long ones would unsettle them.
+# A reading is normalised in any case.
+LONGEST_VALUE = 1.0
 BACKENDS = {
     "sequential": sequential, "chunked": chunked, "fast": fast, "scan": scan, "triton": fused,
 }  # fmt: skip
