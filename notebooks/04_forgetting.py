@@ -406,46 +406,58 @@ claim(
 )
 
 # %% [markdown]
-# ## A bound for ever
+# ## A bound forever
 #
 # Forgetting has one more use. Take norms in (13): if `‖S‖` never exceeds `s` and alpha is constant,
 #
 # $$\|M_t\| \le (1-\alpha)\,\|M_{t-1}\| + s \quad\Longrightarrow\quad
 # \|M_t\| \le (1-\alpha)^t\|M_0\| + \frac{s}{\alpha}.$$
 #
-# And `s`? [`NeuralMemory`](../minititans/memory/neural_memory.py) clips each token's surprise at
-# `clip` and keeps `theta ≤ theta_max (1 − eta) / chunk_size`. Then (14) says
-# `‖S'‖ ≤ eta ‖S‖ + (1 − eta) s` with `s = theta_max · clip / chunk_size`, and `S`, which starts
-# at zero, never gets past `s`. Whatever comes, the memory stays below `s / alpha`.
+# And `s`? With `theta = 1 − eta`, (14) says `‖S'‖ ≤ eta ‖S‖ + (1 − eta) ‖u‖`: `S`, which starts at
+# zero, never gets past the largest surprise. However long the stream, the memory stays below
+# `s / alpha`.
 #
-# Three streams: random pairs, and one huge value at the same key for ever, which always
-# surprises in the same direction; that one with and without forgetting.
+# Three streams: random pairs, and a worst case, with and without forgetting. There a single key
+# comes forever, and its value is always 1 more than the memory's answer, so that the surprise
+# has length 1 and the same direction at every token.
 
 # %%
+def always_one_more(alpha, time=300):
+    answer, S, values = 0.0, 0.0, []
+    for _ in range(time):
+        values.append(answer + 1)
+        S = 0.5 * S + 0.5  # (14), with a surprise of 1
+        answer = (1 - alpha) * answer + S  # (13)
+    return torch.tensor(values)[:, None]  # [time, 1]
+
+
 k = random_units(1, 1, 300, 8, seed=0)
 one = k[:, :, :1].expand_as(k)
-k, v = torch.cat([k, one, one]), 1e6 * torch.cat([k.roll(1, 2), one, one])
-gates = Gates.constant(0.5, 0.5, 0.02, k.shape[:3])  # theta = 1 − eta: theta_max = 1
+v = torch.cat([k.roll(1, 2), always_one_more(0.02) * one, always_one_more(0.0) * one])
+k = torch.cat([k, one, one])
+
+# %%
+gates = Gates.constant(0.5, 0.5, 0.02, k.shape[:3])  # theta = 1 − eta
 gates.alpha[2] = 0.0
 start = MemoryState.start([torch.zeros(1, 8, 8)], batch=3)
-_, _, trace = chunked(k, k, v, gates, start, chunk_size=1, clip=1.0, trace=True)
-norms = trace.memory[:, 0]  # [streams, time]
+_, _, trace = chunked(k, k, v, gates, start, chunk_size=1, trace=True)
+norms, s = trace.memory[:, 0], trace.surprise[:, 0].amax(-1)  # [streams, time], [streams]
 
 # %%
 from minititans.viz.forgetting import draw_norms
 
-names = ("random pairs", "the same surprise for ever", "the same, alpha = 0")
+names = ("random pairs", "the same surprise forever", "the same, alpha = 0")
 draw_norms(dict(zip(names, norms)), {"bound s / alpha = 50": 1.0 / 0.02})
 
 # %%
 print("norm after 300 tokens:", *(f"{norm:.0f}" for norm in norms[:, -1]))
 claim(
     "the norm of a memory that forgets stays below s / alpha",
-    bool((norms[:2] <= 50.0).all()),
+    bool((norms[:2] <= 1.001 * s[:2, None] / 0.02).all()),
     "equation (13)",
 )
 claim(
-    "the bound s / alpha is tight: one surprise for ever comes within a hundredth of it",
+    "the bound s / alpha is tight: one surprise forever comes within a hundredth of it",
     bool(norms[1, -1] > 0.99 * 50),
     "equation (13)",
 )
@@ -501,7 +513,7 @@ forgetting_explorer()
 # - The best constant alpha is about one over the length of a context.
 # - Best is an alpha that depends on the token: near 0 inside a context, 1 at its end. A gate that
 #   sees the change learns it. `alpha = 1` leaves nothing but the token's own `S`.
-# - With a bounded surprise, forgetting bounds the memory for ever: `‖M‖ ≤ s / alpha`.
+# - With a bounded surprise, forgetting bounds the memory forever: `‖M‖ ≤ s / alpha`.
 #
 # **Exercise:** [04 Forgetting](../exercises/04_forgetting.ipynb): write the whole rule, find
 # what is left of a write, and set a half-life.

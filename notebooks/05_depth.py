@@ -42,7 +42,9 @@ k.shape, two.shape  # each seed is a head: a memory of its own
 # The memory is a network now: layers $y = Wx$ with SiLU between them, none after the last. The
 # rule of the notebooks before does not change at all, because a surprise is still a gradient: now
 # by *all* weights. (12) to (14) stay as they are, and reading is (15)
-# ([`read`](../minititans/memory/network.py), [`chunked`](../minititans/memory/chunked.py)).
+# ([`read`](../minititans/memory/network.py), [`chunked`](../minititans/memory/chunked.py)). By
+# default the library's layers add to their input (`residual`), and its last layer is measured at
+# its current weights (`exact`); in this notebook both are off, for the plainest deep memory.
 
 
 # %%
@@ -52,7 +54,12 @@ def learn(v, *widths):
     gates = Gates.constant(theta=0.01, eta=0.9, alpha=0.0, shape=(1, 3, 8 * 512))
     keys, values = k.repeat(1, 1, 8, 1), v.repeat(1, 1, 8, 1)
     start = MemoryState.start(weights, batch=1)
-    return chunked(keys, keys, values, gates, start, chunk_size=8)[1].weights
+    plain = {"exact": False, "residual": False}
+    return chunked(keys, keys, values, gates, start, chunk_size=8, **plain)[1].weights
+
+
+def ask(weights, keys):
+    return read(weights, keys, residual=False)
 
 
 # %%
@@ -61,8 +68,8 @@ from minititans.viz.depth import draw_fit
 grid = torch.linspace(0, 2 * torch.pi, 181)
 circle = torch.stack([grid.cos(), grid.sin()], dim=-1)
 answers = {
-    1: read(learn(two, 2, 1), circle)[0, :, :, 0],  # [seeds, angles]
-    2: read(learn(two, 2, 32, 1), circle)[0, :, :, 0],
+    1: ask(learn(two, 2, 1), circle)[0, :, :, 0],  # [seeds, angles]
+    2: ask(learn(two, 2, 32, 1), circle)[0, :, :, 0],
 }
 first = {depth: y[0] for depth, y in answers.items()}  # of the first seed
 draw_fit(angles[0, :150], two[0, 0, :150, 0], grid, first, "Two waves")
@@ -94,13 +101,13 @@ claim(
 
 # %%
 weights = {2: learn(three, 2, 32, 1), 3: learn(three, 2, 32, 32, 1)}
-answers = {depth: read(w, circle)[0, :, :, 0] for depth, w in weights.items()}
+answers = {depth: ask(w, circle)[0, :, :, 0] for depth, w in weights.items()}
 first = {depth: y[0] for depth, y in answers.items()}
 draw_fit(angles[0, :150], three[0, 0, :150, 0], grid, first, "Three waves")
 
 # %%
 W1, W2 = weights[2]
-opposite = read(weights[2], circle) - read(weights[2], -circle)
+opposite = ask(weights[2], circle) - ask(weights[2], -circle)
 claim(
     "a memory of two layers is a matrix in disguise for opposite keys: M(k) - M(-k) = W2 W1 k",
     torch.allclose(opposite, circle @ (W2 @ W1).mT, atol=1e-4),
@@ -405,6 +412,6 @@ depth_explorer(learners)
 # **In the paper:** section 3.1 (deep memory), section 5.5, figures 7 and 8 of [Titans: Learning
 # to Memorize at Test Time](https://arxiv.org/abs/2501.00663). In the library:
 # [`read`](../minititans/memory/network.py),
-# [`surprise_factors`](../minititans/memory/network.py).
+# [`errors_below`](../minititans/memory/network.py).
 #
 # **Next:** [06 Training in parallel](06_chunks.ipynb)

@@ -28,7 +28,6 @@ class DepthConfig:
     chunk_size: pairs whose surprise is measured at the same weights
     tasks:      maps in a step of the meta-training, for each seed
     steps, lr:  of Adam; the rate falls to zero along a straight line
-    clip:       bound on a pair's surprise, see `chunked`
     """
 
     maps: Maps = field(default_factory=Maps)
@@ -38,7 +37,6 @@ class DepthConfig:
     tasks: int = 4
     steps: int = 100
     lr: float = 0.04
-    clip: float = 1.0
     seeds: tuple[int, ...] = (0, 1, 2)
 
 
@@ -61,8 +59,10 @@ class Learner:
     def gates(self, tasks: int, pairs: int, chunk_size: int) -> Gates:
         """The same gates for every pair, `[tasks, seeds, pairs]` each.
 
-        theta is bounded as in `NeuralMemory`. The bound there is for a key that fills a chunk;
-        here keys point everywhere, so each direction gets only its share, 1 / dim, of a chunk.
+        theta stays below `(1 − eta) dim / chunk_size`: frozen surprises add up, and with momentum
+        each of them is written 1 / (1 − eta) times. A key that fills a chunk would need
+        `(1 − eta) / chunk_size`; here keys point everywhere, so each direction gets only its
+        share, 1 / dim, of a chunk.
         """
         theta, eta, alpha = self.raw.sigmoid()
         theta = theta * (1 - eta) * self.config.maps.dim / chunk_size
@@ -91,10 +91,10 @@ def prediction_errors(learner: Learner, keys: Tensor, values: Tensor) -> Tensor:
     tasks, _, pairs, _ = keys.shape
     size = learner.config.chunk_size
     start = MemoryState.start(learner.weights, tasks)
-    first = read(start.weights, keys[:, :, :1])  # before anything was read
+    first = read(start.weights, keys[:, :, :1], residual=False)  # before anything was read
     coming = keys.roll(-1, dims=2)  # at pair t, ask for pair t + 1
     gates = learner.gates(tasks, pairs, size)
-    later, _ = chunked(coming, keys, values, gates, start, size, clip=learner.config.clip)
+    later, _ = chunked(coming, keys, values, gates, start, size, exact=False, residual=False)
     predictions = torch.cat([first, later[:, :, :-1]], dim=2)
     return (predictions - values).square().sum(-1)
 
@@ -160,5 +160,7 @@ def recall_error(learner: Learner, pairs: int, passes: int, tasks: int = 64) -> 
     again_keys, again_values = keys.repeat(1, 1, passes, 1), values.repeat(1, 1, passes, 1)
     gates = learner.gates(tasks, pairs * passes, size)
     start = MemoryState.start(learner.weights, tasks)
-    _, state = chunked(again_keys, again_keys, again_values, gates, start, size, clip=config.clip)
-    return (read(state.weights, keys) - values).square().sum(-1).mean((0, 2))
+    _, state = chunked(
+        again_keys, again_keys, again_values, gates, start, size, exact=False, residual=False
+    )
+    return (read(state.weights, keys, residual=False) - values).square().sum(-1).mean((0, 2))
