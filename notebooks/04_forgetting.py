@@ -421,6 +421,7 @@ claim(
 # comes forever, and its value is always 1 more than the memory's answer, so that the surprise
 # has length 1 and the same direction at every token.
 
+
 # %%
 def always_one_more(alpha, time=300):
     answer, S, values = 0.0, 0.0, []

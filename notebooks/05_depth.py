@@ -44,7 +44,7 @@ k.shape, two.shape  # each seed is a head: a memory of its own
 # by *all* weights. (12) to (14) stay as they are, and reading is (15)
 # ([`read`](../minititans/memory/network.py), [`chunked`](../minititans/memory/chunked.py)). By
 # default the library's layers add to their input (`residual`), and its last layer is measured at
-# its current weights (`exact`); in this notebook both are off, for the plainest deep memory.
+# its current weights (`exact`); for now both are off, for the plainest deep memory.
 
 
 # %%
@@ -151,7 +151,10 @@ claim(
 # *learned*, as in the paper: an outer loop (Adam) chooses the weights with which every sequence
 # begins, and the three gates, such that a map never met before is predicted well. Each pair is
 # predicted *before* it is written ([`prediction_errors`](../minititans/experiments/depth.py)).
-# Here is the outer loop, for ten steps.
+#
+# From here on the memory is the library's own. Each layer *adds* to what it is given and passes on
+# a vector of length 1, and the last layer's surprise is exact: plain layers, several deep, are
+# easily driven to explode by a long sequence. Here is the outer loop, for ten steps.
 
 # %%
 from minititans.experiments.depth import draw, learning_curve, new_learner, prediction_errors
@@ -172,13 +175,13 @@ for _ in range(10):
     optimiser.step()
 after = learning_curve(learner, slope=0.0, pairs=128).mean(1)
 claim(
-    "after ten steps of the outer loop new maps are learned with a fifth less error",
-    (after < 0.8 * before).all(),
+    "after ten steps of the outer loop new maps are learned with a tenth less error",
+    (after < 0.9 * before).all(),
     "section 3.1",
 )
 
 # %% [markdown]
-# Gradients flow through the memory's own learning: that is what `chunked` is built for (notebook
+# Gradients flow through the memory's own learning: that is what reading in chunks is for (notebook
 # 06). Now for real: depth 1 to 4, 100 steps each, three seeds side by side. In training the slope
 # is random, so no memory knows beforehand what kind of map it will meet. These two cells take the
 # longest ([`meta_train`](../minititans/experiments/depth.py)).
@@ -215,53 +218,54 @@ def late(kind, depth, last=128):
 
 
 claim(
-    "on bent maps three and four layers get below the best of all matrices within 128 pairs",
-    all(bool((late("bent", depth) < 0.9 * bent).all()) for depth in (3, 4)),
+    "on bent maps two, three and four layers get below the best of all matrices within 128 pairs",
+    all(bool((late("bent", depth) < 0.9 * bent).all()) for depth in (2, 3, 4)),
     "section 3.1",
 )
 claim(
-    "two layers get below it within 512 pairs, further than they were ever trained",
-    (late("bent", 2, 512) < 0.9 * bent).all(),
-    "section 3.1",
-)
-claim(
-    "on bent maps three layers make less than three quarters of a matrix's error",
-    (late("bent", 3) < 0.75 * late("bent", 1)).all(),
+    "on bent maps three layers make less than a third of a matrix's error",
+    (late("bent", 3) < late("bent", 1) / 3).all(),
     "figure 7",
 )
 claim(
-    "on folded maps a matrix learns nothing, and three layers remove a quarter of the error",
-    bool((late("folded", 1) > 0.95).all() and (late("folded", 3) < 0.75).all()),
+    "on folded maps a matrix learns nothing, and three layers remove two thirds of the error",
+    bool((late("folded", 1) > 0.95).all() and (late("folded", 3) < 0.33).all()),
     "section 3.1",
 )
 
 # %% [markdown]
-# That is what depth is for. Now look at the figure for where depth *loses*. The paper's figure 7
-# shows perplexity on text, where more layers were always better; random maps are not text.
+# That is what depth is for. What does it cost where a matrix would do? The paper's figure 7 shows
+# perplexity on text, where more layers were always better; random maps are not text.
 
 # %%
-does_not_reproduce(
-    "the deeper the memory, the better it predicts: looked for on straight maps",
-    all(bool((late("straight", depth) > 2 * late("straight", 1)).all()) for depth in (3, 4)),
+claim(
+    "on straight maps, which a matrix can follow, two to four layers err no more than a fifth more",
+    all(bool((late("straight", depth) < 1.2 * late("straight", 1)).all()) for depth in (2, 3, 4)),
     "figure 7",
-    because="a matrix follows such a map: three or four layers make over twice its error",
 )
 few = {depth: curves["bent"][depth][:, 4:16].mean(1) for depth in learners}
 claim(
-    "before the 16th pair depth hardly helps, even on bent maps: at most 15 % less error",
-    all(bool((few[depth] > 0.85 * few[1]).all()) for depth in learners),
+    "before the 16th pair depth hardly helps, even on bent maps: at most a quarter less error",
+    all(bool((few[depth] > 0.75 * few[1]).all()) for depth in learners),
     "figure 7",
 )
 
 # %% [markdown]
-# Reading on beyond the 128 pairs of the training, the deep memories still gain on bent and folded
-# maps: more pairs are what they need.
+# Reading on beyond the 128 pairs of the training, two layers still gain: more pairs are what they
+# need. Four layers lose again some of what they had: gates that suit 128 pairs write too much when
+# there is little left to learn.
 
 # %%
 claim(
-    "from 128 to 512 pairs, further than in training, two and three layers go on improving",
-    all(bool((late("bent", d, 512) < 0.95 * late("bent", d)).all()) for d in (2, 3)),
+    "from 128 to 512 pairs, further than in training, two layers go on improving",
+    (late("bent", 2, 512) < 0.95 * late("bent", 2)).all(),
     "figure 7",
+)
+does_not_reproduce(
+    "the longer the sequence, the better a deep memory predicts: looked for beyond its training",
+    (late("bent", 4, 512) > 1.3 * late("bent", 4)).all(),
+    "figure 7",
+    because="what four layers learned to do with 128 pairs does not carry over to 512",
 )
 
 # %% [markdown]
@@ -288,8 +292,8 @@ claim(
     "section 3.1",
 )
 claim(
-    "two layers lose less than a third of 8 pairs, three and four less than a quarter",
-    bool((eight[2] < 0.33).all() and (eight[3] < 0.25).all() and (eight[4] < 0.25).all()),
+    "two layers lose less than a quarter of 8 pairs, three and four less than a tenth",
+    bool((eight[2] < 0.25).all() and (eight[3] < 0.1).all() and (eight[4] < 0.1).all()),
     "section 3.1",
 )
 claim(

@@ -43,7 +43,7 @@ def _training_step(config: SpeedConfig, depth: int, time: int, rng: torch.Genera
 
     def step():
         start = MemoryState.start(weights, config.batch)
-        y, _ = chunked(q, k, v, gates, start, config.chunk_size, exact=False, residual=False)
+        y, _ = chunked(q, k, v, gates, start, config.chunk_size)
         return torch.autograd.grad(y.square().mean(), weights)
 
     return step

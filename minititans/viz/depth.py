@@ -179,11 +179,9 @@ def depth_trace(learner: Learner, slope: float, pairs: int, number: int = 1) -> 
     state = MemoryState.start(alone.weights, 1)
     if pairs > 0:
         k, v = keys[None, :, :pairs], values[None, :, :pairs]
-        gates = alone.gates(1, pairs, config.chunk_size)
-        _, state = chunked(
-            k, k, v, gates, state, config.chunk_size, exact=False, residual=False
-        )
-    answer = read(state.weights, asked[None, None], residual=False)[0, 0]
+        gates = alone.gates(1, pairs)
+        _, state = chunked(k, k, v, gates, state, config.chunk_size)
+    answer = read(state.weights, asked[None, None])[0, 0]
     return DepthTrace(values[0, max(PAIRS) :], asked @ matrix, answer)
 
 
