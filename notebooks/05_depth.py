@@ -297,8 +297,8 @@ claim(
     "section 3.1",
 )
 claim(
-    "of 64 pairs every depth loses more than 0.8: depth moves the limit, it does not lift it",
-    all(bool((errors[-1] > 0.8).all()) for errors in recall.values()),
+    "of 64 pairs no depth recalls anything: depth moves the limit, it does not lift it",
+    all(bool((errors[-1] > 0.95).all()) for errors in recall.values()),
     "section 3.1",
 )
 
@@ -321,16 +321,17 @@ draw_grid(results, "bent")
 
 # %%
 stored = {(r.dim, r.pairs, r.depth): torch.tensor(r.errors["bent"]) for r in results}  # [seeds]
-gain = {n: stored[4, n, 1] - stored[4, n, 3] for n in (32, 128, 512)}
+share = {n: stored[4, n, 3] / stored[4, n, 1] for n in (32, 128, 512)}
 claim(
-    "the longer the sequence, the more three layers gain on a matrix (32, 128 and 512 pairs)",
-    bool((gain[128] > 2 * gain[32]).all() and (gain[512] > 1.4 * gain[128]).all()),
+    "the longer the sequence, the more three layers gain on a matrix: they are left with over three "
+    "quarters of its error at 32 pairs, with under a half at 128 and under a quarter at 512",
+    bool((share[32] > 0.75).all() and (share[128] < 0.5).all() and (share[512] < 0.25).all()),
     "figure 7",
 )
 claim(
-    "from 64 pairs on, the second and the third layer each lower the error, by 2 % or more",
+    "from 64 pairs on, the second and the third layer each lower the error, by a tenth or more",
     all(
-        bool((stored[4, n, depth + 1] < 0.98 * stored[4, n, depth]).all())
+        bool((stored[4, n, depth + 1] < 0.9 * stored[4, n, depth]).all())
         for n in (64, 128, 256, 512)
         for depth in (1, 2)
     ),
@@ -338,23 +339,23 @@ claim(
 )
 does_not_reproduce(
     "the deeper the memory, the better it predicts: looked for at every length, up to four layers",
-    all(bool((stored[4, n, 4] > stored[4, n, 3]).all()) for n in (32, 64, 128, 256, 512)),
+    all(bool((stored[4, n, 4] > 0.95 * stored[4, n, 3]).all()) for n in (32, 64, 128, 256, 512)),
     "figure 7",
-    because="four layers are no better than three: more to learn, from the same pairs",
+    because="a fourth layer lowers the error by less than 5 %, if at all",
 )
 
 # %%
 does_not_reproduce(
     "the deeper the memory, the better it predicts: looked for with keys of 16 numbers",
-    all(bool((stored[16, 128, depth] > 1.02 * stored[16, 128, 1]).all()) for depth in (2, 3, 4)),
+    all(bool((stored[16, 128, depth] > 0.98 * stored[16, 128, 1]).all()) for depth in (2, 3, 4)),
     "figure 7",
-    because="128 pairs are too few for such keys: there the matrix beats every deeper memory",
+    because="128 pairs are too few for such keys: there no depth is better than a matrix",
 )
 
 # %% [markdown]
 # All of this says the same: a deep memory needs *pairs*. A map of 16 dimensions has many more
 # directions to bend in, and 128 pairs show too few of them. Give it more and it wins; give it less
-# and the simple memory is the better one.
+# and the simple memory does as well, at a fraction of the cost.
 #
 # ## What a layer costs
 #
@@ -406,8 +407,8 @@ depth_explorer(learners)
 #   reads.
 # - A deeper memory is the same rule with more layers, and it beats *every* matrix where the map
 #   is bent and there are enough pairs.
-# - It loses where the map is straight, the pairs are few or the keys are large. Depth is a
-#   choice, not a gift.
+# - It gains little where the map is straight, the pairs are few or the keys are large, and it
+#   costs the same there. Depth is a choice, not a gift.
 # - Time grows about linearly with depth. Where to begin must be learned.
 #
 # **Exercise:** [05 Depth](../exercises/05_depth.ipynb): carry the error back through the layers

@@ -91,7 +91,7 @@ def draw_recall(pairs: Sequence[int], errors: Mapping[int, Sequence[Tensor]], di
     best = Series(pairs, theory, "best matrix, in theory", INK, "2 3", width=1.5)
     chart(
         drawing, Box(80, 75, 780, 250), [*lines, best], title="Random pairs, asked again",
-        xlabel="pairs in the list", ylabel=ERROR, log_x=True, ylim=(0, 1.1),
+        xlabel="pairs in the list", ylabel=ERROR, log_x=True, ylim=(0, 1.5),
     )  # fmt: skip
     return drawing
 
