@@ -239,7 +239,7 @@ claim(
 
 # %%
 claim(
-    "on straight maps, which a matrix can follow, two to four layers err no more than a fifth more",
+    "on straight maps, which a matrix can follow, two to four layers err at most a fifth more",
     all(bool((late("straight", depth) < 1.2 * late("straight", 1)).all()) for depth in (2, 3, 4)),
     "figure 7",
 )
@@ -323,8 +323,8 @@ draw_grid(results, "bent")
 stored = {(r.dim, r.pairs, r.depth): torch.tensor(r.errors["bent"]) for r in results}  # [seeds]
 share = {n: stored[4, n, 3] / stored[4, n, 1] for n in (32, 128, 512)}
 claim(
-    "the longer the sequence, the more three layers gain on a matrix: they are left with over three "
-    "quarters of its error at 32 pairs, with under a half at 128 and under a quarter at 512",
+    "the longer the sequence, the more three layers gain on a matrix: they are left with over "
+    "three quarters of its error at 32 pairs, with under a half at 128 and under a quarter at 512",
     bool((share[32] > 0.75).all() and (share[128] < 0.5).all() and (share[512] < 0.25).all()),
     "figure 7",
 )
