@@ -379,7 +379,7 @@ def test_two_processes_do_not_train_in_one_folder(tmp_path):
     loop.train(config)  # the lock is gone
 
 
-@pytest.mark.parametrize("wrong", [["--heads", "3"], ["--set", "theta_max=abc"]])
+@pytest.mark.parametrize("wrong", [["--heads", "3"], ["--set", "theta_start=abc"]])
 def test_an_impossible_model_leaves_no_folder_behind(wrong, tmp_path, capsys):
     assert cli.main(["train", "--runs", str(tmp_path / "runs"), "--steps", "1", *wrong]) == 2
     assert "minititans train: " in capsys.readouterr().err
