@@ -105,7 +105,7 @@ def test_the_recorder_finds_the_matmuls_of_the_formulas():
     # Head size and chunk are equal, so that all of them are the same size per row and chunk:
     assert DIM == CHUNK
     prepared = 1  # G = D H
-    below = 2  # the layer below the last, forward and back
+    below = 1  # the layer below the last, forward; its error needs no product
     exact = 3 + 0.5  # A W₀ᵀ, A S₀ᵀ and A Aᵀ; the solve
     back = 4  # E W₀, E S₀, E Eᵀ, and that times A
     reading = 2 * 4  # W₀, S₀, X Aᵀ, and that times E, in each layer
