@@ -63,7 +63,7 @@ class TrainConfig:
     weight_decay: float = option(0.1, "decay of matrices; vectors are left alone", least=0, most=1)
     beta2: float = option(0.99, "AdamW's second beta", least=0, below=1)
     clip: float = option(1.0, "bound on the norm of the gradient", above=0)
-    seed: int = option(0, "of the weights and of the order of the data", least=0, below=2**63)
+    seed: int = option(0, "of the weights and of the order of the data", least=0, most=2**63 - 1)
 
     precision: str = option(
         "auto",

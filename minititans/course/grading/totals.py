@@ -12,7 +12,7 @@ from pathlib import Path
 
 from minititans.course.grading.grade import NOT_HANDED_IN, Row, safe_cell
 from minititans.course.grading.submissions import LeftOut
-from minititans.memory.files import write_whole
+from minititans.files import write_whole
 
 
 @dataclass(frozen=True)
