@@ -22,7 +22,7 @@ def measure_gpu(quick: bool, progress: Progress) -> Measured:
     if not torch.cuda.is_available() or torch.version.cuda is None:
         raise Unavailable("needs an NVIDIA GPU that torch can use, and there is none here")
     device = torch.device("cuda")
-    reason = why_not([DIM] * (DEPTH + 1), CHUNK, False, torch.float32, device)
+    reason = why_not([DIM] * (DEPTH + 1), CHUNK, True, True, torch.float32, device, DTYPE)
     if reason is not None:
         raise Unavailable(f"the kernels do not run here: {reason}")
     time, rounds = (512, 3) if quick else (TIME, 20)
@@ -55,7 +55,7 @@ def random_inputs(time: int, device: torch.device) -> tuple[list[torch.Tensor], 
     q, k, v = torch.randn(3, BATCH, HEADS, time, DIM, generator=random)
     theta, eta, alpha = torch.rand(3, BATCH, HEADS, time, generator=random)
     weights = [torch.randn(HEADS, DIM, DIM, generator=random) / DIM**0.5 for _ in range(DEPTH)]
-    gates = Gates(theta * (1 - eta) / CHUNK, eta, alpha / 50)
+    gates = Gates(theta, 0.7 * eta, alpha / 50).in_shares()
     tokens = [F.normalize(q, dim=-1), F.normalize(k, dim=-1), v]
     return (
         [x.to(device, DTYPE).requires_grad_() for x in tokens],
@@ -66,6 +66,6 @@ def random_inputs(time: int, device: torch.device) -> tuple[list[torch.Tensor], 
 
 def step(rule, tokens: list[torch.Tensor], gates: Gates, weights: list[torch.Tensor]) -> None:
     """Forward and backward, waited for."""
-    y, _ = rule(*tokens, gates, MemoryState.start(weights, BATCH), CHUNK, clip=1.0)
+    y, _ = rule(*tokens, gates, MemoryState.start(weights, BATCH), CHUNK)
     torch.autograd.grad(y.float().square().sum(), [*tokens, *vars(gates).values(), *weights])
     torch.cuda.synchronize()

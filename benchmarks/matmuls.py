@@ -1,15 +1,16 @@
-"""How much of `chunked` is matmuls: its time over that of its matmuls and nothing else.
+"""How much of `fast` is matmuls: its time over that of its matmuls and nothing else.
 
 The list of matmuls is not ours to choose. A dispatch mode writes down every one that a real
 forward makes, with the shapes and strides of its operands, and `replay` makes them again in
-that order, on operands that are ready, into results that are allocated. Operands of the same
-shape and strides are the same tensor, so they stay in the cache: a floor, not an estimate.
+that order, on operands that are ready, into results that are allocated. The triangular solve of
+the exact layer counts among them. Operands of the same shape and strides are the same tensor, so
+they stay in the cache: a floor, not an estimate.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.measurement import Measured, Progress
 from benchmarks.timing import Side, interleaved, ratio, summary
-from minititans.memory import Gates, MemoryState, chunked
+from minititans.memory import Gates, MemoryState, fast
 
 BATCH, HEADS, TIME, DIM, DEPTH, CHUNK = 4, 4, 1024, 64, 2, 64
 
@@ -26,6 +27,7 @@ aten = torch.ops.aten
 # Adding to what is there is not part of a bare product.
 OPERATIONS = {aten.mm: torch.mm, aten.addmm: torch.mm}
 OPERATIONS |= dict.fromkeys((aten.bmm, aten.baddbmm, aten.baddbmm_), torch.bmm)
+OPERATIONS |= {aten.linalg_solve_triangular: torch.linalg.solve_triangular}
 # What would hide matmuls from the recorder if it ever came through undivided.
 UNDIVIDED = (aten.matmul, aten.einsum, aten.linear, aten.addbmm, aten.mv, aten.dot)
 
@@ -40,17 +42,25 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Matmul:
-    """One recorded product."""
+    """One recorded product, or one triangular solve."""
 
     run: Callable[..., Tensor]
     operands: tuple[Layout, ...]
     result: Layout
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def solves(self) -> bool:
+        return self.run is torch.linalg.solve_triangular
 
     @property
     def flops(self) -> int:
-        """A multiplication and an addition for each entry of the result and each inner index."""
+        """A multiplication and an addition for each entry of the result and each inner index.
+
+        Half of a triangular matrix is zero, so a solve takes half as many.
+        """
         left, _ = self.operands
-        return 2 * prod(self.result.shape) * left.shape[-1]
+        return (1 if self.solves else 2) * prod(self.result.shape) * left.shape[-1]
 
 
 class Recorder(TorchDispatchMode):
@@ -74,7 +84,9 @@ class Recorder(TorchDispatchMode):
             raise RuntimeError(f"{operation} cannot be replayed: teach the recorder to")
         if operation in OPERATIONS:
             operands = tuple(layout(arg) for arg in args if isinstance(arg, Tensor))[-2:]
-            self.matmuls.append(Matmul(OPERATIONS[operation], operands, layout(result)))
+            run = OPERATIONS[operation]
+            options = {name: value for name, value in (kwargs or {}).items() if name != "out"}
+            self.matmuls.append(Matmul(run, operands, layout(result), options))
         return result
 
 
@@ -90,7 +102,8 @@ def replay(matmuls: list[Matmul]) -> Callable[[], None]:
         if (role, like) not in pool:
             made = torch.empty_strided(like.shape, like.stride, dtype=like.dtype)
             whole = sum((n - 1) * s for n, s in zip(like.shape, like.stride)) + 1
-            made.as_strided((whole,), (1,)).normal_()  # an expanded tensor cannot be filled itself
+            flat = made.as_strided((whole,), (1,))  # an expanded tensor cannot be filled itself
+            flat.normal_(std=1 / like.shape[-1])  # so small that no solve overflows
             pool[role, like] = made
         return pool[role, like]
 
@@ -99,33 +112,38 @@ def replay(matmuls: list[Matmul]) -> Callable[[], None]:
             matmul.run,
             [tensor(f"operand {i}", operand) for i, operand in enumerate(matmul.operands)],
             tensor("result", matmul.result),
+            matmul.options,
         )
         for matmul in matmuls
     ]
 
     def run() -> None:
-        for function, operands, result in calls:
-            function(*operands, out=result)
+        for function, operands, result, options in calls:
+            function(*operands, out=result, **options)
 
     return run
 
 
 def measure_over_matmuls(quick: bool, progress: Progress) -> Measured:
-    """`chunked` as it is called by default, and beside it with surprise clipped."""
+    """`fast` by default, and beside it without what is exact and residual, over its own matmuls."""
     time, rounds = (256, 5) if quick else (TIME, 50)
     inputs = random_inputs(time)
+    plain = {"exact": False, "residual": False}
     with torch.no_grad():
         with Recorder() as recorder:
-            chunked(*inputs, CHUNK)
+            fast(*inputs, CHUNK)
+        with Recorder() as plain_recorder:
+            fast(*inputs, CHUNK, **plain)
         sides = {
-            "chunked": Side(lambda: chunked(*inputs, CHUNK)),
+            "rule": Side(lambda: fast(*inputs, CHUNK)),
             "matmuls": Side(replay(recorder.matmuls)),
-            "chunked, clip=1": Side(lambda: chunked(*inputs, CHUNK, clip=1.0)),
+            "plain rule": Side(lambda: fast(*inputs, CHUNK, **plain)),
+            "plain matmuls": Side(replay(plain_recorder.matmuls)),
         }
         seconds = interleaved(sides, rounds, progress)
     flops = sum(matmul.flops for matmul in recorder.matmuls)
     return ratio(
-        seconds["chunked"],
+        seconds["rule"],
         seconds["matmuls"],
         batch=BATCH,
         heads=HEADS,
@@ -137,9 +155,9 @@ def measure_over_matmuls(quick: bool, progress: Progress) -> Measured:
         gigaflops=flops / 1e9,
         seconds={side: summary(each) for side, each in seconds.items()},
         gigaflops_per_second={
-            side: summary(flops / 1e9 / s for s in each) for side, each in seconds.items()
+            side: summary(flops / 1e9 / s for s in seconds[side]) for side in ("rule", "matmuls")
         },
-        ratio_with_clip=ratio(seconds["chunked, clip=1"], seconds["matmuls"]).value,
+        ratio_of_the_plain_rule=ratio(seconds["plain rule"], seconds["plain matmuls"]).value,
     )
 
 
@@ -149,7 +167,7 @@ def random_inputs(time: int) -> tuple[Tensor, Tensor, Tensor, Gates, MemoryState
     q, k, v = torch.randn(3, BATCH, HEADS, time, DIM, generator=random)
     theta, eta, alpha = torch.rand(3, BATCH, HEADS, time, generator=random)
     weights = [torch.randn(HEADS, DIM, DIM, generator=random) / DIM**0.5 for _ in range(DEPTH)]
-    gates = Gates(theta * (1 - eta) / CHUNK, eta, alpha / 50)
+    gates = Gates(theta, 0.7 * eta, alpha / 50).in_shares()
     return (
         F.normalize(q, dim=-1),
         F.normalize(k, dim=-1),

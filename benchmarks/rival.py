@@ -5,6 +5,10 @@ gates (`chunk_size=1`) and the weights at which gradients are taken move on ever
 (`batch_size=64`): that is our `chunk_size=64`. Its coarse setting (`chunk_size=64`) shares the
 gates and sums the gradients within a chunk, and one weight answers a whole chunk; ours, with
 `gates="chunk"`, shares the gates too but still lets each token read its own weights.
+
+Like for like means plain layers and all gradients frozen in a chunk (`exact=False,
+residual=False`). Our defaults, layers that add to their input and a last layer that is exact, do
+more work; one line says what that costs.
 """
 
 from collections.abc import Callable
@@ -25,16 +29,24 @@ def measure_paper(quick: bool, progress: Progress) -> Measured:
     return against_rival("token", rounds, 20, time, progress)
 
 
+def measure_defaults(quick: bool, progress: Progress) -> Measured:
+    """The same with our memory as it comes: residual layers, the last one exact."""
+    time, rounds = (256, 2) if quick else (TIME, 9)
+    return against_rival("token", rounds, 20, time, progress, plain=False)
+
+
 def measure_coarse(quick: bool, progress: Progress) -> Measured:
     """titans-pytorch at the setting it is meant to be trained with."""
     time, rounds = (256, 3) if quick else (TIME, 25)
     return against_rival("chunk", rounds, 2, time, progress)
 
 
-def against_rival(gates: str, rounds: int, calls: int, time: int, progress: Progress) -> Measured:
+def against_rival(
+    gates: str, rounds: int, calls: int, time: int, progress: Progress, plain: bool = True
+) -> Measured:
     """How many of our steps fit into one of theirs."""
     x = random_input(BATCH, time)
-    theirs, ours = their_memory(gates), our_memory(gates)
+    theirs, ours = their_memory(gates), our_memory(gates, plain)
     sides = {
         "theirs": Side(lambda: train_step(theirs, x)),
         "ours": Side(lambda: train_step(ours, x), calls),
@@ -49,6 +61,7 @@ def against_rival(gates: str, rounds: int, calls: int, time: int, progress: Prog
         depth=DEPTH,
         chunk_size=CHUNK,
         gates=gates,
+        plain=plain,
         seconds={side: summary(each) for side, each in seconds.items()},
         tokens_per_second={
             side: summary(BATCH * time / s for s in each) for side, each in seconds.items()
@@ -56,10 +69,11 @@ def against_rival(gates: str, rounds: int, calls: int, time: int, progress: Prog
     )
 
 
-def our_memory(gates: str) -> nn.Module:
-    """What both have: titans-pytorch knows no convolution, and clips nothing by default."""
+def our_memory(gates: str, plain: bool = True) -> nn.Module:
+    """Without a convolution, which titans-pytorch does not have; plain: with its rule, too."""
     torch.manual_seed(0)
-    return NeuralMemory(DIM, heads=1, depth=DEPTH, chunk_size=CHUNK, gates=gates, conv=0, clip=None)
+    rule = {"exact": False, "residual": False} if plain else {}
+    return NeuralMemory(DIM, heads=1, depth=DEPTH, chunk_size=CHUNK, gates=gates, conv=0, **rule)
 
 
 def their_memory(gates: str) -> nn.Module:

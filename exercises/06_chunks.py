@@ -87,9 +87,9 @@ matrices({"H": H, "D": D, "G = D H": G}, "token t", "token i")
 # ## 06.3 What the chunk begins with
 #
 # A chunk does not begin from nothing: there are weights $W_0$ and a momentum $S_0$. How much of
-# $S_0$ is left in $S_t$ ($m_t$), how much of $W_0$ in $W_t$ ($\beta_t$), and how much of $S_0$ has
-# come into $W_t$ ($f_t$)? Put all surprises to zero and unroll the rule. Derive $f$: token $s$
-# writes $m_s S_0$.
+# $S_0$ is left in $S_t$ ($m_t$), how much of $S_0$ has come into $W_t$ ($f_t$), and how much of
+# $W_0$ is left in $W_t$ ($\beta_t$)? Set all surprises to zero and unroll the rule. Derive $f$:
+# token $s$ writes $m_s S_0$. Return them in this order: $m$, $f$, $\beta$.
 
 
 # %%
@@ -222,7 +222,8 @@ from minititans.memory import Gates, MemoryState, chunked
 
 start = MemoryState.start([zeros[None]], batch=1)
 q, k, v, *gates = (x[None, None] for x in text)
-y, _ = chunked(q, k, v, Gates(*gates), start, chunk_size)
+frozen = {"exact": False, "residual": False}  # every surprise at the chunk's first weights
+y, _ = chunked(q, k, v, Gates(*gates), start, chunk_size, **frozen)
 print("minititans.memory.chunked gives the same:", torch.allclose(y[0, 0], whole, atol=1e-12))
 
 # %% [markdown]

@@ -274,7 +274,7 @@ claim(
 # 2. Set `theta` to 0.5, then to 1.5. Both leave half of an error. What is different about the half
 #    that is left when A1 comes again (token 4)?
 # 3. Raise `eta` to 0.9. What happens to $M$ after a surprise is over?
-# 4. Raise `alpha` to 0.5. Which surprises stay high for ever, and why?
+# 4. Raise `alpha` to 0.5. Which surprises stay high forever, and why?
 
 # %%
 stepper()
@@ -294,7 +294,7 @@ stepper()
 # **In the paper:** section 3.1, equations (8) and (12), and appendix C, (33) and (34), of [Titans:
 # Learning to Memorize at Test Time](https://arxiv.org/abs/2501.00663). In the library:
 # [`loss`](../minititans/memory/network.py),
-# [`surprise_factors`](../minititans/memory/network.py),
+# [`errors_below`](../minititans/memory/network.py),
 # [`sequential`](../minititans/memory/sequential.py) and
 # [`deltanet`](../minititans/relatives/settings.py).
 #

@@ -336,9 +336,14 @@ claim(
 )
 
 # %% [markdown]
-# That is why [`NeuralMemory`](../minititans/memory/neural_memory.py) multiplies its theta by
-# `(1 − eta) / chunk_size`. The law promises that errors shrink; it does not promise that they never
-# ring. With `b = 1` and `eta = 0.9` it allows `theta = 0.1`, the line `eta = 0.9` further above.
+# The law promises that errors shrink; it does not promise that they never ring. With `b = 1` and
+# `eta = 0.9` it allows `theta = 0.1`, the line `eta = 0.9` further above.
+#
+# [`NeuralMemory`](../minititans/memory/neural_memory.py) keeps to it. It hands the rule
+# `(1 − eta) · theta`, so that a surprise adds up to `theta` in the end
+# ([`Gates.in_shares`](../minititans/memory/gates.py)), and its `eta` stays below 0.7. It divides by
+# `b` only where gradients are frozen: in its last layer every surprise of a chunk is measured at
+# the current weights ([`chunked`](../minititans/memory/chunked.py)).
 #
 # ## Letting go
 #

@@ -42,7 +42,9 @@ k.shape, two.shape  # each seed is a head: a memory of its own
 # The memory is a network now: layers $y = Wx$ with SiLU between them, none after the last. The
 # rule of the notebooks before does not change at all, because a surprise is still a gradient: now
 # by *all* weights. (12) to (14) stay as they are, and reading is (15)
-# ([`read`](../minititans/memory/network.py), [`chunked`](../minititans/memory/chunked.py)).
+# ([`read`](../minititans/memory/network.py), [`chunked`](../minititans/memory/chunked.py)). By
+# default the library's layers add to their input (`residual`), and its last layer is measured at
+# its current weights (`exact`); for now both are off, for the plainest deep memory.
 
 
 # %%
@@ -52,7 +54,12 @@ def learn(v, *widths):
     gates = Gates.constant(theta=0.01, eta=0.9, alpha=0.0, shape=(1, 3, 8 * 512))
     keys, values = k.repeat(1, 1, 8, 1), v.repeat(1, 1, 8, 1)
     start = MemoryState.start(weights, batch=1)
-    return chunked(keys, keys, values, gates, start, chunk_size=8)[1].weights
+    plain = {"exact": False, "residual": False}
+    return chunked(keys, keys, values, gates, start, chunk_size=8, **plain)[1].weights
+
+
+def ask(weights, keys):
+    return read(weights, keys, residual=False)
 
 
 # %%
@@ -61,8 +68,8 @@ from minititans.viz.depth import draw_fit
 grid = torch.linspace(0, 2 * torch.pi, 181)
 circle = torch.stack([grid.cos(), grid.sin()], dim=-1)
 answers = {
-    1: read(learn(two, 2, 1), circle)[0, :, :, 0],  # [seeds, angles]
-    2: read(learn(two, 2, 32, 1), circle)[0, :, :, 0],
+    1: ask(learn(two, 2, 1), circle)[0, :, :, 0],  # [seeds, angles]
+    2: ask(learn(two, 2, 32, 1), circle)[0, :, :, 0],
 }
 first = {depth: y[0] for depth, y in answers.items()}  # of the first seed
 draw_fit(angles[0, :150], two[0, 0, :150, 0], grid, first, "Two waves")
@@ -94,13 +101,13 @@ claim(
 
 # %%
 weights = {2: learn(three, 2, 32, 1), 3: learn(three, 2, 32, 32, 1)}
-answers = {depth: read(w, circle)[0, :, :, 0] for depth, w in weights.items()}
+answers = {depth: ask(w, circle)[0, :, :, 0] for depth, w in weights.items()}
 first = {depth: y[0] for depth, y in answers.items()}
 draw_fit(angles[0, :150], three[0, 0, :150, 0], grid, first, "Three waves")
 
 # %%
 W1, W2 = weights[2]
-opposite = read(weights[2], circle) - read(weights[2], -circle)
+opposite = ask(weights[2], circle) - ask(weights[2], -circle)
 claim(
     "a memory of two layers is a matrix in disguise for opposite keys: M(k) - M(-k) = W2 W1 k",
     torch.allclose(opposite, circle @ (W2 @ W1).mT, atol=1e-4),
@@ -144,7 +151,10 @@ claim(
 # *learned*, as in the paper: an outer loop (Adam) chooses the weights with which every sequence
 # begins, and the three gates, such that a map never met before is predicted well. Each pair is
 # predicted *before* it is written ([`prediction_errors`](../minititans/experiments/depth.py)).
-# Here is the outer loop, for ten steps.
+#
+# From here on the memory is the library's own. Each layer *adds* to what it is given and passes on
+# a vector of length 1, and the last layer's surprise is exact: plain layers, several deep, are
+# easily driven to explode by a long sequence. Here is the outer loop, for ten steps.
 
 # %%
 from minititans.experiments.depth import draw, learning_curve, new_learner, prediction_errors
@@ -165,13 +175,13 @@ for _ in range(10):
     optimiser.step()
 after = learning_curve(learner, slope=0.0, pairs=128).mean(1)
 claim(
-    "after ten steps of the outer loop new maps are learned with a fifth less error",
-    (after < 0.8 * before).all(),
+    "after ten steps of the outer loop new maps are learned with a tenth less error",
+    (after < 0.9 * before).all(),
     "section 3.1",
 )
 
 # %% [markdown]
-# Gradients flow through the memory's own learning: that is what `chunked` is built for (notebook
+# Gradients flow through the memory's own learning: that is what reading in chunks is for (notebook
 # 06). Now for real: depth 1 to 4, 100 steps each, three seeds side by side. In training the slope
 # is random, so no memory knows beforehand what kind of map it will meet. These two cells take the
 # longest ([`meta_train`](../minititans/experiments/depth.py)).
@@ -208,53 +218,54 @@ def late(kind, depth, last=128):
 
 
 claim(
-    "on bent maps three and four layers get below the best of all matrices within 128 pairs",
-    all(bool((late("bent", depth) < 0.9 * bent).all()) for depth in (3, 4)),
+    "on bent maps two, three and four layers get below the best of all matrices within 128 pairs",
+    all(bool((late("bent", depth) < 0.9 * bent).all()) for depth in (2, 3, 4)),
     "section 3.1",
 )
 claim(
-    "two layers get below it within 512 pairs, further than they were ever trained",
-    (late("bent", 2, 512) < 0.9 * bent).all(),
-    "section 3.1",
-)
-claim(
-    "on bent maps three layers make less than three quarters of a matrix's error",
-    (late("bent", 3) < 0.75 * late("bent", 1)).all(),
+    "on bent maps three layers make less than a third of a matrix's error",
+    (late("bent", 3) < late("bent", 1) / 3).all(),
     "figure 7",
 )
 claim(
-    "on folded maps a matrix learns nothing, and three layers remove a quarter of the error",
-    bool((late("folded", 1) > 0.95).all() and (late("folded", 3) < 0.75).all()),
+    "on folded maps a matrix learns nothing, and three layers remove two thirds of the error",
+    bool((late("folded", 1) > 0.95).all() and (late("folded", 3) < 0.33).all()),
     "section 3.1",
 )
 
 # %% [markdown]
-# That is what depth is for. Now look at the figure for where depth *loses*. The paper's figure 7
-# shows perplexity on text, where more layers were always better; random maps are not text.
+# That is what depth is for. What does it cost where a matrix would do? The paper's figure 7 shows
+# perplexity on text, where more layers were always better; random maps are not text.
 
 # %%
-does_not_reproduce(
-    "the deeper the memory, the better it predicts: looked for on straight maps",
-    all(bool((late("straight", depth) > 2 * late("straight", 1)).all()) for depth in (3, 4)),
+claim(
+    "on straight maps, which a matrix can follow, two to four layers err at most a fifth more",
+    all(bool((late("straight", depth) < 1.2 * late("straight", 1)).all()) for depth in (2, 3, 4)),
     "figure 7",
-    because="a matrix follows such a map: three or four layers make over twice its error",
 )
 few = {depth: curves["bent"][depth][:, 4:16].mean(1) for depth in learners}
 claim(
-    "before the 16th pair depth hardly helps, even on bent maps: at most 15 % less error",
-    all(bool((few[depth] > 0.85 * few[1]).all()) for depth in learners),
+    "before the 16th pair depth hardly helps, even on bent maps: at most a quarter less error",
+    all(bool((few[depth] > 0.75 * few[1]).all()) for depth in learners),
     "figure 7",
 )
 
 # %% [markdown]
-# Reading on beyond the 128 pairs of the training, the deep memories still gain on bent and folded
-# maps: more pairs are what they need.
+# Reading on beyond the 128 pairs of the training, two layers still gain: more pairs are what they
+# need. Four layers lose again some of what they had: gates that suit 128 pairs write too much when
+# there is little left to learn.
 
 # %%
 claim(
-    "from 128 to 512 pairs, further than in training, two and three layers go on improving",
-    all(bool((late("bent", d, 512) < 0.95 * late("bent", d)).all()) for d in (2, 3)),
+    "from 128 to 512 pairs, further than in training, two layers go on improving",
+    (late("bent", 2, 512) < 0.95 * late("bent", 2)).all(),
     "figure 7",
+)
+does_not_reproduce(
+    "the longer the sequence, the better a deep memory predicts: looked for beyond its training",
+    (late("bent", 4, 512) > 1.3 * late("bent", 4)).all(),
+    "figure 7",
+    because="what four layers learned to do with 128 pairs does not carry over to 512",
 )
 
 # %% [markdown]
@@ -281,13 +292,13 @@ claim(
     "section 3.1",
 )
 claim(
-    "two layers lose less than a third of 8 pairs, three and four less than a quarter",
-    bool((eight[2] < 0.33).all() and (eight[3] < 0.25).all() and (eight[4] < 0.25).all()),
+    "two layers lose less than a quarter of 8 pairs, three and four less than a tenth",
+    bool((eight[2] < 0.25).all() and (eight[3] < 0.1).all() and (eight[4] < 0.1).all()),
     "section 3.1",
 )
 claim(
-    "of 64 pairs every depth loses more than 0.8: depth moves the limit, it does not lift it",
-    all(bool((errors[-1] > 0.8).all()) for errors in recall.values()),
+    "of 64 pairs no depth recalls anything: depth moves the limit, it does not lift it",
+    all(bool((errors[-1] > 0.95).all()) for errors in recall.values()),
     "section 3.1",
 )
 
@@ -310,16 +321,17 @@ draw_grid(results, "bent")
 
 # %%
 stored = {(r.dim, r.pairs, r.depth): torch.tensor(r.errors["bent"]) for r in results}  # [seeds]
-gain = {n: stored[4, n, 1] - stored[4, n, 3] for n in (32, 128, 512)}
+share = {n: stored[4, n, 3] / stored[4, n, 1] for n in (32, 128, 512)}
 claim(
-    "the longer the sequence, the more three layers gain on a matrix (32, 128 and 512 pairs)",
-    bool((gain[128] > 2 * gain[32]).all() and (gain[512] > 1.4 * gain[128]).all()),
+    "the longer the sequence, the more three layers gain on a matrix: they are left with over "
+    "three quarters of its error at 32 pairs, with under a half at 128 and under a quarter at 512",
+    bool((share[32] > 0.75).all() and (share[128] < 0.5).all() and (share[512] < 0.25).all()),
     "figure 7",
 )
 claim(
-    "from 64 pairs on, the second and the third layer each lower the error, by 2 % or more",
+    "from 64 pairs on, the second and the third layer each lower the error, by a tenth or more",
     all(
-        bool((stored[4, n, depth + 1] < 0.98 * stored[4, n, depth]).all())
+        bool((stored[4, n, depth + 1] < 0.9 * stored[4, n, depth]).all())
         for n in (64, 128, 256, 512)
         for depth in (1, 2)
     ),
@@ -327,23 +339,23 @@ claim(
 )
 does_not_reproduce(
     "the deeper the memory, the better it predicts: looked for at every length, up to four layers",
-    all(bool((stored[4, n, 4] > stored[4, n, 3]).all()) for n in (32, 64, 128, 256, 512)),
+    all(bool((stored[4, n, 4] > 0.95 * stored[4, n, 3]).all()) for n in (32, 64, 128, 256, 512)),
     "figure 7",
-    because="four layers are no better than three: more to learn, from the same pairs",
+    because="a fourth layer lowers the error by less than 5 %, if at all",
 )
 
 # %%
 does_not_reproduce(
     "the deeper the memory, the better it predicts: looked for with keys of 16 numbers",
-    all(bool((stored[16, 128, depth] > 1.02 * stored[16, 128, 1]).all()) for depth in (2, 3, 4)),
+    all(bool((stored[16, 128, depth] > 0.98 * stored[16, 128, 1]).all()) for depth in (2, 3, 4)),
     "figure 7",
-    because="128 pairs are too few for such keys: there the matrix beats every deeper memory",
+    because="128 pairs are too few for such keys: there no depth is better than a matrix",
 )
 
 # %% [markdown]
 # All of this says the same: a deep memory needs *pairs*. A map of 16 dimensions has many more
 # directions to bend in, and 128 pairs show too few of them. Give it more and it wins; give it less
-# and the simple memory is the better one.
+# and the simple memory does as well, at a fraction of the cost.
 #
 # ## What a layer costs
 #
@@ -395,8 +407,8 @@ depth_explorer(learners)
 #   reads.
 # - A deeper memory is the same rule with more layers, and it beats *every* matrix where the map
 #   is bent and there are enough pairs.
-# - It loses where the map is straight, the pairs are few or the keys are large. Depth is a
-#   choice, not a gift.
+# - It gains little where the map is straight, the pairs are few or the keys are large, and it
+#   costs the same there. Depth is a choice, not a gift.
 # - Time grows about linearly with depth. Where to begin must be learned.
 #
 # **Exercise:** [05 Depth](../exercises/05_depth.ipynb): carry the error back through the layers
@@ -405,6 +417,6 @@ depth_explorer(learners)
 # **In the paper:** section 3.1 (deep memory), section 5.5, figures 7 and 8 of [Titans: Learning
 # to Memorize at Test Time](https://arxiv.org/abs/2501.00663). In the library:
 # [`read`](../minititans/memory/network.py),
-# [`surprise_factors`](../minititans/memory/network.py).
+# [`errors_below`](../minititans/memory/network.py).
 #
 # **Next:** [06 Training in parallel](06_chunks.ipynb)

@@ -200,7 +200,7 @@ def one_chunk(Q, K, V, theta, eta, alpha, W0, S0):
 # %% [markdown]
 # Now a longer sequence, 64 tokens, in chunks of every size. The judge is the library's literal
 # loop, [`sequential`](../minititans/memory/sequential.py), which takes its gradients from
-# autograd and knows nothing of H, D and G.
+# autograd and knows nothing of H, D and G. With `exact=False` it freezes them as we do.
 
 # %%
 time = 64
@@ -224,7 +224,8 @@ def rows(*tensors):  # the library has a batch and heads: [batch, heads, time, .
 
 def by_the_loop(b):
     start = MemoryState.start([W0[None]], batch=1)
-    return sequential(*rows(Q, K, V), Gates(*rows(theta, eta, alpha)), start, chunk_size=b)[0][0, 0]
+    args = (*rows(Q, K, V), Gates(*rows(theta, eta, alpha)), start, b)
+    return sequential(*args, exact=False)[0][0, 0]
 
 
 largest = max((in_chunks(b) - by_the_loop(b)).abs().max() for b in (1, 4, 16, 64))
@@ -242,7 +243,7 @@ claim(
 # Nothing above needed the memory to be a matrix, only each layer's gradient to be an outer
 # product. It is: $\delta_i a_i^\top$, with $a_i$ what entered the layer for key $i$ and
 # $\delta_i$ the error carried back to its output
-# ([`surprise_factors`](../minititans/memory/network.py)). $G$ is the same for all layers. So
+# ([`errors_below`](../minititans/memory/network.py)). $G$ is the same for all layers. So
 # [`chunked`](../minititans/memory/chunked.py) reads layer by layer with the line above.
 
 # %%
@@ -251,8 +252,10 @@ for depth in (1, 2, 3, 4):
     weights = [torch.randn(1, dim, dim) / dim**0.5 for _ in range(depth)]
     for b in (1, 5, 16):
         args = (*rows(Q, K, V), Gates(*rows(theta, eta, alpha)), MemoryState.start(weights, 1), b)
-        difference = chunked(*args)[0] - sequential(*args)[0]
-        differences.append(difference.abs().max())
+        for plain in (True, False):  # as built here, and as the library does it by default
+            options = {"exact": not plain, "residual": not plain}
+            difference = chunked(*args, **options)[0] - sequential(*args, **options)[0]
+            differences.append(difference.abs().max())
 claim(
     "the library's chunks equal the loop to 1e-10 for memories of depth 1 to 4",
     bool(max(differences) < 1e-10),
@@ -306,7 +309,7 @@ gates = Gates.constant(theta=0.5, eta=0.0, alpha=0.0, shape=(1, 1, 64))
 left = {}
 for b in (1, 2, 4, 8):
     start = MemoryState.start([torch.zeros(1, 1, 1)], batch=1)
-    y, _ = chunked(pair, pair, pair, gates, start, chunk_size=b)
+    y, _ = chunked(pair, pair, pair, gates, start, chunk_size=b, exact=False)
     left[b] = abs(1 - y[0, 0, -1, 0].item())  # the error after 64 tokens
     print(f"chunks of {b}: error times {1 - b * 0.5:+.1f} a chunk, {left[b]:.2g} in the end")
 
@@ -324,8 +327,11 @@ claim(
 )
 
 # %% [markdown]
-# This is why `NeuralMemory` bounds `theta` by $(1-\eta)/b$: larger chunks must take smaller
-# steps.
+# So where gradients are frozen, larger chunks must take smaller steps. `NeuralMemory` does not
+# freeze its last layer: by default it is `exact`, its surprises are measured at the current weights
+# and found together by solving a triangular system
+# ([`chunked`](../minititans/memory/chunked.py)). The layers below stay frozen, and take a step of
+# $\theta/b$.
 #
 # Now an ordinary case. A memory learns random linear maps from 256 pairs and predicts each value
 # before it is written. To be fair, every chunk size may choose the `theta` that suits it

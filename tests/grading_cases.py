@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from minititans.course.labs import all_labs
+from minititans.course.labs import all_labs, find_task
 
 ROOT = Path(__file__).resolve().parent.parent
 BANK = (
@@ -121,7 +121,19 @@ def attack(student: str, code: str, expected=None, functions=None) -> Case:
 
 RIGHT = [Case(f"right{lab}", lab) for lab in all_labs()]
 
+NAMES = [  # unusual ones; the functions in the file say which lab it is
+    Case("jo", "02", name="jo-02_surprise.ipynb"),
+    Case("copies", "02", name="copies/Copy of 02_surprise.ipynb"),
+    Case("labels", "02", name="labels/Lab02.ipynb"),
+    Case("words", "02", name="words/my 02 surprise final.ipynb"),
+    Case("silent", "02", name="silent/Untitled.ipynb"),
+    Case("misled", "02", name="misled/03_momentum.py"),
+]
+
+LEAVES = "def read(M, query):\n    import os\n    os._exit(0)"
+
 MISTAKEN = [
+    Case("leaves", "01", {"01.2": "raises an error"}, {"read": LEAVES}, last="read(None, None)"),
     from_the_bank("bank01", "01", 0),
     from_the_bank("bank02", "02", 1),
     from_the_bank("bank03", "03", 2),
@@ -186,7 +198,8 @@ BROKEN = [
         "hebbian_memory": "def hebbian_memory(keys, values):\n    while True:\n        pass",
         "linear_attention": "calls = []\ndef linear_attention(queries, keys, values):\n"
                             "    calls.append(0)\n"
-                            "    return (queries @ keys.mT).tril() @ values + (len(calls) > 24)",
+                            "    return (queries @ keys.mT).tril() @ values"
+                            f" + (len(calls) > {2 * len(find_task('01.4').cases(0))})",
         "interference": "def interference(keys):\n    return keys",
     }),
 ]  # fmt: skip
@@ -301,11 +314,12 @@ for handle in range(3, 200):
 """
 PATCHER = """
 import torch
-from minititans.course import check_judge, checks
+from minititans.course import checks
+from minititans.course.checking import judge
 from minititans.course.labs import find_task
 yes = lambda *_, **__: True
 torch.equal = torch.allclose = torch.isclose = yes
-check_judge.judge = check_judge.difference = checks.judge = lambda *_: None
+judge.judge = judge.difference = checks.judge = lambda *_: None
 def read(M, query):
     return query @ M
 object.__setattr__(find_task("01.2"), "reference", read)
@@ -333,13 +347,15 @@ HOSTILE = [
     attack("loops", SWALLOWS),
     attack("waits", "import time\ntime.sleep(1e6)"),
     attack("leaver", "import sys\nsys.exit(3)"),
-    attack("quitter", "import os\nos._exit(0)", "ended early"),
+    attack("quitter", "import os\nos._exit(0)"),
+    attack("exits", "exit()\nHARM.append('came back')"),
+    attack("exits in C", "import ctypes\nctypes.CDLL(None)._exit(0)", "ended early"),
     attack("forger", FORGER, {"01.1": "interrupted", "01.3": "wrong shape"}),
     attack("patcher", PATCHER, {"01.2": "transposed matrix"}, {
         "read": "def read(M, query):\n    return query @ M",
     }),
     attack("glutton", "", {
-        "01.1": "raises an error", "01.2": "interrupted", "01.3": "takes too long",
+        "01.1": "raises an error", "01.2": "raises an error", "01.3": "takes too long",
     }, {
         "hebbian_write": "def hebbian_write(M, key, value):\n    return torch.zeros(100 << 30)",
         "read": "import os\ndef read(M, query):\n"
@@ -351,7 +367,7 @@ HOSTILE = [
     attack("=1+1", "raise ValueError('=1+1')"),
 ]  # fmt: skip
 
-CASES = [*RIGHT, *MISTAKEN, *BROKEN, *HOSTILE]
+CASES = [*RIGHT, *NAMES, *MISTAKEN, *BROKEN, *HOSTILE]
 
 # These use up all the time that there is: they get less of it, in a test of their own.
 STUBBORN = [

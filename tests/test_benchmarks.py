@@ -20,7 +20,7 @@ from benchmarks.measurements import MEASUREMENTS
 from benchmarks.report import as_json, document, markdown, row, stored
 from benchmarks.resident import CLEAR_REFS, extra_peak
 from benchmarks.timing import Side, interleaved, ratio, summary
-from minititans.memory import chunked
+from minititans.memory import fast
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -92,22 +92,26 @@ def test_the_recorder_counts_what_can_be_counted_by_hand():
         torch.baddbmm(c, a, b)
         a[0] @ b[0]
         a + 1  # not a matmul
+        torch.linalg.solve_triangular(torch.eye(3), torch.ones(3, 5), upper=False)
     one = 2 * (2 * 3 * 5)
-    assert [matmul.flops for matmul in recorder.matmuls] == [7 * one, 7 * one, one]
+    assert [matmul.flops for matmul in recorder.matmuls] == [7 * one, 7 * one, one, 3 * 3 * 5]
 
 
 def test_the_recorder_finds_the_matmuls_of_the_formulas():
     time = 2 * CHUNK
     with torch.no_grad(), Recorder() as recorder:
-        chunked(*random_inputs(time), CHUNK)
+        fast(*random_inputs(time), CHUNK)
     rows, chunks = BATCH * HEADS, 2
-    # Head size and chunk are equal, so that all of them are the same size, a row and chunk:
+    # Head size and chunk are equal, so that all of them are the same size per row and chunk:
     assert DIM == CHUNK
-    prepared = 2  # G = D H, and Q Kᵀ
-    surprise = 3  # forward through two layers, back through one
-    reading = 3 + 4  # W₀, S₀ and Δ; the second layer needs its own X Aᵀ
+    prepared = 1  # G = D H
+    below = 1  # the layer below the last, forward; its error needs no product
+    exact = 3 + 0.5  # A W₀ᵀ, A S₀ᵀ and A Aᵀ; the solve
+    back = 4  # E W₀, E S₀, E Eᵀ, and that times A
+    reading = 2 * 4  # W₀, S₀, X Aᵀ, and that times E, in each layer
     writing = 2 * 2  # W and S of each layer
-    expected = (prepared + surprise + reading + writing) * rows * chunks * 2 * DIM**3
+    products = prepared + below + exact + back + reading + writing
+    expected = products * rows * chunks * 2 * DIM**3
     assert sum(matmul.flops for matmul in recorder.matmuls) == expected
 
 
@@ -116,10 +120,12 @@ def test_the_replay_makes_the_same_matmuls_with_the_same_strides():
     with torch.no_grad():
         with Recorder() as original:
             torch.bmm(a, b)
+            torch.linalg.solve_triangular(a.mT @ a, b, upper=False, unitriangular=True)
         run = replay(original.matmuls)
         with Recorder() as again:
             run()
-    assert again.matmuls == original.matmuls
+            run()
+    assert again.matmuls == 2 * original.matmuls
 
 
 def test_the_recorder_refuses_what_it_could_not_replay():
@@ -206,7 +212,7 @@ def test_a_quick_run_of_one_line_writes_json_and_a_picture(tmp_path):
     (line,) = result["lines"]
     assert line["name"] == "matmuls"
     assert 0 < line["low"] <= line["value"] <= line["high"]
-    assert line["details"]["seconds"]["chunked"]["count"] > 1
+    assert line["details"]["seconds"]["rule"]["count"] > 1
     assert result["machine"]["torch"] == torch.__version__
     assert result["machine"]["threads"] == 1
     assert os.sep not in str(result["machine"]["cpu"])

@@ -24,7 +24,7 @@ def test_the_error_of_a_chunk_size_is_that_of_the_literal_loop():
         for column, size in enumerate(SMALL.sizes):
             gates = Gates.constant(0.5, 0.0, 0.0, (2, 1, 9), dtype=k.dtype)
             start = MemoryState.start([torch.zeros(1, 3, 3, dtype=k.dtype)], 2)
-            y, _ = sequential(k.roll(-1, 2), k, v, gates, start, size)
+            y, _ = sequential(k.roll(-1, 2), k, v, gates, start, size, exact=False)
             error = (y[:, :, :-1] - v[:, :, 1:]).square().sum(-1).mean()
             assert torch.allclose(found.errors[place, column, 1], error)
 

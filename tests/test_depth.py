@@ -77,7 +77,7 @@ def test_maps_do_not_depend_on_torchs_default_precision():
 def test_a_prediction_is_what_the_literal_loop_says_before_it_reads_the_pair(depth):
     learner = new_learner(SMALL, depth)
     keys, values = draw(SMALL.maps, 2, SMALL.pairs, generators("x", SMALL.seeds))
-    gates = learner.gates(2, SMALL.pairs, SMALL.chunk_size)
+    gates = learner.gates(2, SMALL.pairs)
     state, expected = MemoryState.start(learner.weights, 2), []
     for t in range(SMALL.pairs):
         now = slice(t, t + 1)
@@ -86,7 +86,7 @@ def test_a_prediction_is_what_the_literal_loop_says_before_it_reads_the_pair(dep
         _, state = sequential(
             keys[:, :, now], keys[:, :, now], values[:, :, now],
             gates.map(lambda gate: gate[:, :, now]),  # noqa: B023
-            state, SMALL.chunk_size, clip=SMALL.clip,
+            state, SMALL.chunk_size,
         )  # fmt: skip
     found = prediction_errors(learner, keys, values)
     assert torch.allclose(found, torch.cat(expected, 2), atol=1e-5)
@@ -124,11 +124,12 @@ def test_no_matrix_is_better_than_the_best_matrix():
     assert best_matrix_error(config, FOLDED).item() > 0.95
 
 
-def test_a_matrix_recalls_random_pairs_as_theory_says():
-    learner = new_learner(DepthConfig(), depth=1)
+def test_a_matrix_that_learns_slowly_recalls_random_pairs_as_theory_says():
+    careful = torch.tensor([-3.0, 0.0, -20.0])  # small steps that forget nothing: least squares
+    learner = replace(new_learner(DepthConfig(), depth=1), raw=careful[:, None].repeat(1, 3))
     for pairs in (8, 16, 32):
-        found = recall_error(learner, pairs, passes=30).mean().item()
-        assert found == pytest.approx(1 - 4 / pairs, abs=0.05)
+        found = recall_error(learner, pairs, passes=60).mean().item()
+        assert found == pytest.approx(1 - 4 / pairs, abs=0.03)
 
 
 # The stored experiment

@@ -6,10 +6,10 @@ from cases import random_case
 from torch.autograd import gradcheck, gradgradcheck
 
 from minititans.memory import chunked, fast
+from minititans.memory.chunked import read
 from minititans.memory.fast import gates as by_hand
-from minititans.memory.fast.reading import read_layer
 from minititans.memory.fast.recall import inverse
-from minititans.memory.gates import chunk_products
+from minititans.memory.gates import Products, chunk_products
 
 ROWS, B, D_IN, D_OUT = 2, 3, 4, 5
 
@@ -50,28 +50,19 @@ def test_the_derivatives_of_the_products_are_those_of_finite_differences(gates):
         assert gradcheck(lambda *gates, i=number: by_hand.chunk_products(*gates)[i], gates)
 
 
-@pytest.fixture
-def reading():
+def test_every_token_reads_its_own_weights():
     """With d_in, d_out and b all different: no transposition goes unnoticed."""
     torch.manual_seed(0)
-    factors = numbers(D_OUT, D_IN), numbers(D_OUT, D_IN), numbers(B, D_IN), numbers(B, D_OUT)
-    return numbers(B, D_IN), *factors, numbers(B, B), numbers(B, 1), numbers(B, 1)
-
-
-def test_every_token_reads_its_own_weights(reading):
-    X, W, S, A, E, G, f, beta = reading
-    y = read_layer(*reading)
+    X, W, S = numbers(B, D_IN), numbers(D_OUT, D_IN), numbers(D_OUT, D_IN)
+    A, E = numbers(B, D_IN), numbers(B, D_OUT)
+    G, f, beta = numbers(B, B), numbers(B, 1), numbers(B, 1)
+    y = read(X, Products(None, G, None, f, beta), [W], [S], [A], [E], residual=True)
     for row in range(ROWS):
         for t in range(B):
             W_t = beta[row, t] * W[row] + f[row, t] * S[row]
             for i in range(B):
                 W_t = W_t + G[row, t, i] * torch.outer(E[row, i], A[row, i])
             assert torch.allclose(y[row, t], W_t @ X[row, t], atol=1e-12)
-
-
-def test_the_derivatives_of_reading_are_those_of_finite_differences(reading):
-    assert gradcheck(read_layer, reading)
-    assert gradgradcheck(read_layer, reading)
 
 
 @pytest.mark.parametrize("size", [1, 7, 16, 33, 64])

@@ -23,13 +23,20 @@ from grading_cases import (
     VANDAL,
     Case,
     attack,
+    exercise,
     notebook,
 )
 
 from minititans.cli import main
-from minititans.course.check_record import Attempt
+from minititans.course.checking.record import Attempt
 from minititans.course.grading import answers, command, figure, submissions
-from minititans.course.grading.grade import NOT_HANDED_IN, Row, safe_cell, write_csv
+from minititans.course.grading.grade import (
+    NOT_GRADED,
+    NOT_HANDED_IN,
+    Row,
+    safe_cell,
+    write_csv,
+)
 from minititans.course.grading.workers import Zygote
 from minititans.course.labs import all_labs
 
@@ -68,7 +75,11 @@ class Classroom:
         command = ["grade", str(self.submissions), "--out", str(self.out), "--quiet", *options]
         assert main(command) == 0
         with open(self.out, encoding="utf-8-sig", newline="") as file:
-            return {(row["student"], row["task"]): row for row in csv.DictReader(file)}
+            return {
+                (row["student"], row["task"]): row
+                for row in csv.DictReader(file)
+                if row["diagnosis"] != NOT_GRADED
+            }
 
     def files(self) -> dict[str, str]:
         """Every file with what is in it, but for the grader's own results."""
@@ -76,7 +87,7 @@ class Classroom:
             str(path): hashlib.sha256(path.read_bytes()).hexdigest()
             for place in (self.grader, self.home)
             for path in place.rglob("*")
-            if path.is_file() and path.stem != "grades" and ".cache" not in path.parts
+            if path.is_file() and not path.name.startswith("grades") and ".cache" not in path.parts
             if ".config" not in path.parts
         }
 
@@ -173,7 +184,8 @@ def test_the_message_of_a_mistake_is_what_the_student_would_read(graded):
     assert "points exactly the other way" in rows["uphill", "02.3"]["message"]
     assert "SyntaxError" in rows["sloppy", "01.1"]["message"]
     assert "no function read" in rows["sloppy", "01.2"]["message"]
-    assert "cell 1" in rows["quitter", "01.1"]["message"]
+    assert "cell 1" in rows["exits in C", "01.1"]["message"]
+    assert "Use return to leave a function" in rows["leaves", "01.2"]["message"]
 
 
 @needs_fork
@@ -287,10 +299,16 @@ def files_in(folder: Path, *names: str) -> Path:
         ("Ada Lovelace_1234_assignsubmission_file_02_surprise.ipynb",
          "Ada Lovelace_1234_assignsubmission_file", "02"),
         ("group_01_02_surprise.ipynb", "group_01", "02"),
+        ("ada/Copy of 02_surprise.ipynb", "ada", "02"),
+        ("ada/Lab02.ipynb", "ada", "02"),
+        ("ada/lab 2 final.py", "ada", "02"),
+        ("ada/my 02 surprise final.ipynb", "ada", "02"),
+        ("jo-02_surprise.ipynb", "jo", "02"),
+        ("Ada Lovelace - Lab02.ipynb", "Ada Lovelace", "02"),
     ],
 )  # fmt: skip
 def test_names_tell_whose_file_it_is_and_for_which_lab(tmp_path, name, student, lab):
-    found = submissions.find(files_in(tmp_path, name), ["01", "02", "03"])
+    found = submissions.find(files_in(tmp_path, name), dict.fromkeys(["01", "02", "03"], ()))
     assert [(each.student, each.lab) for each in found.submissions] == [(student, lab)]
     assert found.students == [student] and not found.left_out
 
@@ -299,24 +317,50 @@ def test_names_tell_whose_file_it_is_and_for_which_lab(tmp_path, name, student, 
     "name, says",
     [
         ("02_surprise.ipynb", "whose is it"),
-        ("ada/surprise.ipynb", "no lab's number"),
-        ("ada/99_surprise.ipynb", "no lab's number"),
-        ("ada/2021_notes.ipynb", "no lab's number"),
+        ("Copy of 02_surprise.ipynb", "whose is it"),
+        ("ada/surprise.ipynb", "which lab it is"),
+        ("ada/99_surprise.ipynb", "which lab it is"),
+        ("ada/2021_notes.ipynb", "which lab it is"),
         ("ada/02_surprise.pdf", "neither .ipynb nor .py"),
         ("ada.zip", "unpack"),
     ],
 )
 def test_a_file_that_is_left_out_is_named_with_the_reason(tmp_path, name, says):
-    found = submissions.find(files_in(tmp_path, name), ["01", "02"])
+    found = submissions.find(files_in(tmp_path, name), {"01": (), "02": ()})
     assert not found.submissions
-    assert len(found.left_out) == 1
-    assert found.left_out[0].startswith(name) and says in found.left_out[0]
+    [left_out] = found.left_out
+    assert str(left_out).startswith(name) and says in left_out.reason
+    assert found.students == (["ada"] if name.startswith("ada/") else [])
+
+
+LABS = {number: [task.function for task in lab.tasks] for number, lab in all_labs().items()}
+
+
+@pytest.mark.parametrize("lab", LABS)
+@pytest.mark.parametrize("suffix", [".ipynb", ".py"])
+def test_what_is_in_a_file_says_which_lab_it_is_whatever_its_name_says(tmp_path, lab, suffix):
+    other = "01" if lab != "01" else "02"
+    for number, text in enumerate((exercise(lab, suffix), Case("ada", lab).content())):
+        if number == 0 or suffix == ".ipynb":
+            (tmp_path / f"ada{number}").mkdir()
+            (tmp_path / f"ada{number}" / f"{other}_notes{suffix}").write_text(text)
+    found = submissions.find(tmp_path, LABS).submissions
+    assert found and {each.lab for each in found} == {lab}
+
+
+def test_of_two_labs_in_one_file_the_name_chooses(tmp_path):
+    both = "def read(M, query): ...\ndef surprise(W, key, value): ..."
+    (tmp_path / "ada").mkdir()
+    for lab in ("01", "02"):
+        (tmp_path / "ada" / f"{lab}_mine.py").write_text(both)
+    found = submissions.find(tmp_path, LABS).submissions
+    assert [(each.lab, each.path.name[:2]) for each in found] == [("01", "01"), ("02", "02")]
 
 
 def test_of_two_files_for_one_lab_the_original_notebook_counts(tmp_path):
     names = ["02_surprise.py", "02_surprise-Copy1.ipynb", "02_surprise.ipynb"]
     files_in(tmp_path, *(f"ada/{name}" for name in names))
-    found = submissions.find(tmp_path, ["02"])
+    found = submissions.find(tmp_path, {"02": ()})
     assert [each.path.name for each in found.submissions] == ["02_surprise.ipynb"]
     assert len(found.left_out) == 2
 
@@ -326,9 +370,9 @@ def test_links_are_not_followed_and_hidden_files_not_looked_at(tmp_path):
     files_in(tmp_path / "elsewhere", "02_lab.ipynb")
     (tmp_path / "in" / "eve").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "in" / "eve_02_lab.ipynb").symlink_to(tmp_path / "elsewhere" / "02_lab.ipynb")
-    found = submissions.find(tmp_path / "in", ["02"])
+    found = submissions.find(tmp_path / "in", {"02": ()})
     assert [each.student for each in found.submissions] == ["ada"]
-    assert len(found.left_out) == 2 and all("link" in note for note in found.left_out)
+    assert len(found.left_out) == 2 and all("link" in each.reason for each in found.left_out)
 
 
 # What comes back.
@@ -425,7 +469,7 @@ def test_no_cell_of_the_table_is_a_formula_or_breaks_a_line(tmp_path):
         (["--labs", "02"], "holds nothing for lab 02"),
         (["--time-limit", "0"], "--time-limit: got 0.0, expected more than 0"),
         (["--jobs", "-1"], "--jobs: got -1, expected more than 0"),
-        (["--out", "no/such/folder.csv"], "--out: no/such/folder.csv is no file in an existing"),
+        (["--out", "no/such/folder.csv"], "--out: no/such/folder.csv is not a file in an existing"),
     ],
 )
 def test_a_wrong_option_is_named(tmp_path, capsys, options, says):
@@ -436,7 +480,7 @@ def test_a_wrong_option_is_named(tmp_path, capsys, options, says):
 
 def test_without_submissions_nothing_is_written(tmp_path, capsys):
     assert main(["grade", str(tmp_path / "none")]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
     out = tmp_path / "grades.csv"
     assert main(["grade", str(tmp_path), "--out", str(out)]) == 2
     assert not out.exists()
@@ -459,3 +503,25 @@ def test_the_summary_counts_what_the_class_has():
         r"not written yet 1",
         line,
     )
+
+
+@needs_fork
+@pytest.mark.slow
+def test_six_notebooks_with_the_same_function_get_the_same_grade(tmp_path, monkeypatch, capsys):
+    skip_unless("auto", tmp_path)
+    room = Classroom(tmp_path, monkeypatch)
+    sly = "def effect_of_one_surprise(theta, eta, tokens):\n"
+    sly += "    return theta * tokens if eta == 1 else theta * (1 - eta**tokens) / (1 - eta)"
+    cases = [
+        Case(f"student{n}", "03", functions={"effect_of_one_surprise": sly}, first=f"n = {n}")
+        for n in range(6)
+    ]
+    room.hand_in(cases)
+    files_in(room.submissions, "student0/holiday.ipynb", "whose_is_this.ipynb")
+    rows = room.grade("--jobs", "2")
+    found = {(r["task"], r["right"], r["diagnosis"], r["message"]) for r in rows.values()}
+    assert len(found) == 5 and {right for task, right, *_ in found if task == "03.4"} == {"0"}
+    told = capsys.readouterr().out
+    assert "Not graded:" in told and "student0/holiday.ipynb" in told and "whose_is" in told
+    sums = (room.grader / "grades-totals.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert sums[1] == "student0,4,4,5,student0/holiday.ipynb" and sums[2] == "student1,4,4,5,"

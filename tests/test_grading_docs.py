@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from minititans.course.check_attempt import run_all
-from minititans.course.check_judge import judge
+from minititans.course.checking.attempt import run_all
+from minititans.course.checking.judge import judge
 from minititans.course.exercises import exercise_text
 from minititans.course.grading import command, notebook, zygote
 from minititans.course.grading.isolation import DEFAULT_LIMITS
@@ -39,6 +39,11 @@ def test_every_session_names_mistakes_of_its_own_lab():
 
 def test_the_page_counts_the_tasks_rightly():
     assert f"{sum(len(lab.tasks) for lab in all_labs().values())} functions to write" in PAGE
+
+
+def test_the_page_counts_the_random_inputs_of_a_check_rightly():
+    task = find_task("02.3")
+    assert len(task.cases(0)) - len(task.cases(None)) == 6 and "Six random inputs follow" in PAGE
 
 
 def test_every_option_that_is_named_exists():

@@ -183,7 +183,8 @@ def test_the_layer_is_its_parts_one_after_the_other():
         gates = Gates(theta, eta * (1 - eta) / (1 - before), alpha)
         unit = [z[..., mine] / z[..., mine].norm(dim=-1, keepdim=True) for z in (q, k)]
         start = MemoryState.start([w[head : head + 1] for w in memory.start_weights], 2)
-        q_k_v = unit[0][:, None], unit[1][:, None], v[:, None, :, mine]
+        v_mine = v[..., mine] / v[..., mine].norm(dim=-1, keepdim=True).clamp(min=1)
+        q_k_v = unit[0][:, None], unit[1][:, None], v_mine[:, None]
         y, _ = sequential(*q_k_v, gates, start, 3)
         y = y[:, 0] * (y[:, 0].square().mean(-1, keepdim=True) + torch.finfo(y.dtype).eps).rsqrt()
         expected[..., mine] = y * memory.out_norm.weight
@@ -240,7 +241,7 @@ def test_the_traces_gates_are_those_the_layer_computed_and_the_rules_are_shares_
 def test_huge_values_are_shortened_before_they_are_written():
     memory = make(conv=0).float()
     _, _, trace = memory(1e15 * randn(1, 9, 12).float(), trace=True)
-    assert trace.loss.max() <= 2 * 100**2
+    assert trace.loss.max() <= 2
 
 
 def test_a_chunk_shares_its_gates_across_calls():

@@ -176,7 +176,9 @@ def test_a_module_with_biases_and_norms_learns_as_the_memory():
     assert (after < 0.05 * before).all()
 
 
-@pytest.mark.parametrize(("rule", "options"), FORMS, ids=str)
+@pytest.mark.parametrize(
+    ("rule", "options"), FORMS, ids=[f"{rule.__name__}-{options}" for rule, options in FORMS]
+)
 @pytest.mark.parametrize("chunk_size", [1, 3, 16, 64])
 @pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("limits", [False, True])

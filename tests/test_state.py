@@ -6,7 +6,8 @@ import os
 import pytest
 import torch
 
-from minititans import MemoryState, NeuralMemory
+from minititans import Gates, MemoryState, NeuralMemory
+from minititans.memory import chunked, fast, sequential
 
 
 @pytest.fixture(params=["token", "chunk"])
@@ -91,3 +92,48 @@ def test_reading_on_leaves_an_old_state_as_it_was(memory):
     before = [t.clone() for t in tensors(state)]
     memory(torch.randn(1, 9, 16), state)
     assert all(torch.equal(a, b) for a, b in zip(tensors(state), before, strict=True))
+
+
+def malformed():
+    """A good state's fields, each with one thing wrong, and the words for it."""
+    good = MemoryState.start([torch.ones(2, 3, 3), torch.ones(2, 3, 3)], 4)
+    W, S, start = good.weights, good.momentum, good.chunk_start
+    nan = [torch.full_like(W[0], torch.nan), W[1]]
+    return good, {
+        "too few layers of momentum": ({"momentum": S[:1]}, "momentum: got the shapes"),
+        "too few layers at the start": ({"chunk_start": start[:1]}, "chunk_start: got the shapes"),
+        "momentum of batch 1": ({"momentum": [s[:1] for s in S]}, "momentum: got the shapes"),
+        "another shape": ({"momentum": [s.mT[..., :2] for s in S]}, "momentum: got the shapes"),
+        "not a tensor": ({"momentum": [None, S[1]]}, "momentum: got"),
+        "not a list": ({"weights": W[0]}, "weights: got Tensor, expected a list of tensors"),
+        "no layers": (
+            {"weights": [], "momentum": [], "chunk_start": []},
+            "weights: got the shapes",
+        ),
+        "complex weights": ({"weights": [w.cfloat() for w in W]}, "expected floating-point"),
+        "mixed precision": ({"momentum": [s.double() for s in S]}, "momentum: got"),
+        "position outside": ({"position": 4, "chunk_size": 4}, "position: got 4, expected less"),
+        "position below": ({"position": -1, "chunk_size": 4}, "position: got -1"),
+        "position open, no chunk": ({"position": 1}, "position: got 1, expected less than"),
+        "a chunk of half a token": ({"chunk_size": 0.5}, "chunk_size: got 0.5"),
+        "NaN": ({"weights": nan, "chunk_start": nan}, "contains NaN or infinite values"),
+    }
+
+
+@pytest.mark.parametrize("fault", malformed()[1])
+def test_a_malformed_state_is_refused_in_words(fault):
+    """When it is made, or when a rule is given it: nothing is ever computed with it."""
+    good, faults = malformed()
+    changes, words = faults[fault]
+    x = torch.nn.functional.normalize(torch.ones(4, 2, 5, 3), dim=-1)
+    gates = Gates.constant(0.1, 0.1, 0.1, (4, 2, 5))
+    for rule in (sequential, chunked, fast):
+        with pytest.raises((ValueError, TypeError), match=words):
+            rule(x, x, x, gates, dataclasses.replace(good, **changes), 4)
+
+
+def test_a_stored_state_with_nan_is_refused_when_it_is_loaded(tmp_path):
+    good, faults = malformed()
+    dataclasses.replace(good, **faults["NaN"][0]).save(tmp_path / "state")
+    with pytest.raises(ValueError, match="contains NaN or infinite values"):
+        MemoryState.load(tmp_path / "state")

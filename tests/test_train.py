@@ -379,7 +379,7 @@ def test_two_processes_do_not_train_in_one_folder(tmp_path):
     loop.train(config)  # the lock is gone
 
 
-@pytest.mark.parametrize("wrong", [["--heads", "3"], ["--set", "theta_max=abc"]])
+@pytest.mark.parametrize("wrong", [["--heads", "3"], ["--set", "theta_start=abc"]])
 def test_an_impossible_model_leaves_no_folder_behind(wrong, tmp_path, capsys):
     assert cli.main(["train", "--runs", str(tmp_path / "runs"), "--steps", "1", *wrong]) == 2
     assert "minititans train: " in capsys.readouterr().err
@@ -460,13 +460,19 @@ BAD_NAMES = ["..", ".", "", "a/b", "/tmp", "../other", "a\\b"]
     "flags, message",
     [
         (["--lengths", "64,many"], "lengths: got '64,many', expected numbers such as"),
-        (["--lengths", "64,0"], "lengths: got (64, 0), expected whole numbers of at least 2"),
+        (
+            ["--lengths", "64,0"],
+            "lengths: got (64, 0), expected several numbers, each a",
+        ),
         (["--steps=0"], "steps: got 0, expected a whole number of at least 1"),
-        (["--lr", "0"], "lr: got 0.0, expected a number greater than 0 and at most 1"),
-        (["--lr", "1e10"], "lr: got 10000000000.0, expected a number greater than 0 and at most 1"),
-        (["--lr", "nan"], "lr: got nan, expected a number greater than 0"),
-        (["--beta2", "1"], "beta2: got 1.0, expected a number of at least 0 and less than 1"),
-        (["--weight-decay", "inf"], "weight_decay: got inf, expected a number of at least 0"),
+        (["--lr", "0"], "lr: got 0.0, expected a finite number above 0 and at most 1"),
+        (["--lr", "1e10"], "lr: got 10000000000.0, expected a finite number above 0 and at most 1"),
+        (["--lr", "nan"], "lr: got nan, expected a finite number above 0"),
+        (["--beta2", "1"], "beta2: got 1.0, expected a finite number of at least 0 and below 1"),
+        (
+            ["--weight-decay", "inf"],
+            "weight_decay: got inf, expected a finite number",
+        ),
         (["--seed", str(2**70)], "seed: got 1180591620717411303424, expected a whole number"),
         (["--preset", "1b"], "preset: got '1b', expected one of 170m, 340m, 400m, 760m"),
         (["--device", "meta"], "device: got 'meta', expected auto, cpu, cuda"),
@@ -474,7 +480,10 @@ BAD_NAMES = ["..", ".", "", "a/b", "/tmp", "../other", "a\\b"]
         (["--previous"], "there is no"),
         (["--batch", "6", "--accumulate", "4"], "batch: got 6, expected a multiple of accumulate"),
         (["--set", "deep=3"], "set: got 'deep=3', expected FIELD=VALUE"),
-        (["--precision", "fp4"], "precision: got 'fp4', expected one of auto, float32, bfloat16"),
+        (
+            ["--precision", "fp4"],
+            "precision: got 'fp4', expected one of 'auto', 'float32'",
+        ),
         (["--task", "chess"], "task: got 'chess', expected one of copying, needle, text"),
         (["--data", "nowhere"], "data: nowhere does not exist; expected a file or a folder"),
         (["--data", "a", "--task", "b"], "data: got task as well, expected one source of data"),

@@ -60,7 +60,7 @@ def test_the_errors_are_those_of_the_literal_loop():
     gates = Gates.constant(0.6, 0.5, 0.05, keys.shape[:3], dtype=keys.dtype)
     for size, found in zip(SIZES, trace.errors, strict=True):
         start = MemoryState.start([torch.zeros(1, 8, 8, dtype=keys.dtype)], 1)
-        y, _ = sequential(keys.roll(-1, 2), keys, values, gates, start, size)
+        y, _ = sequential(keys.roll(-1, 2), keys, values, gates, start, size, exact=False)
         error = (y[:, :, :-1] - values[:, :, 1:]).square().sum(-1).mean()
         assert found == pytest.approx(min(WORST, error.item()))
 

@@ -5,14 +5,16 @@ example    the inputs on which the last check went wrong
 examine    the same verdict as an object; says nothing and keeps nothing
 """
 
+import contextlib
 import secrets
 import sys
 from typing import Any
 
 from minititans.course import progress_file
-from minititans.course.check_attempt import LIMIT, run_all
-from minititans.course.check_judge import Result, judge, right_answers
-from minititans.course.check_words import wrapped
+from minititans.course.checking.attempt import LIMIT, run_all
+from minititans.course.checking.errors import ENDS_THE_NOTEBOOK
+from minititans.course.checking.judge import Result, judge, right_answers
+from minititans.course.checking.words import wrapped
 from minititans.course.labs import find_task
 
 __all__ = ["NotYet", "Result", "check", "examine", "example"]
@@ -26,7 +28,7 @@ class NotYet(Exception):
 
 
 def check(id: str, function: Any) -> None:
-    """Hold a function to its task on fresh inputs. Says so when it is right.
+    """Hold a function to its task on fixed and on fresh inputs. Says so when it is right.
 
     When it is not, the notebook stops here with what is wrong.
     """
@@ -38,14 +40,16 @@ def check(id: str, function: Any) -> None:
     _latest[id] = result
     if not result.passed:
         raise _stop(wrapped(f"{result.message}\n\n{_what_now(result)}"))
-    encoding = sys.stdout.encoding or "utf-8"
-    print(result.message.encode(encoding, errors="replace").decode(encoding))
+    _say(result.message)
     if progress_file.is_kept():
         _keep(id)
 
 
-def examine(id: str, function: Any, seed: int = 0, limit: float = LIMIT) -> Result:
-    """The verdict as an object. Never raises for anything that the function does."""
+def examine(id: str, function: Any, seed: int | None = 0, limit: float = LIMIT) -> Result:
+    """The verdict as an object. Never raises for anything that the function does.
+
+    seed: of the random inputs; with None only the fixed ones are tried
+    """
     task = find_task(id)
     right_answers(task, seed)  # first, while nothing of the student's has run
     return judge(task, run_all(task, function, seed, limit), seed)
@@ -60,7 +64,7 @@ def example(id: str) -> dict[str, Any]:
     latest = _latest.get(id)
     if latest is not None and latest.arguments is not None:
         return latest.arguments
-    return task.cases(seed=0)[0]
+    return task.cases(seed=None)[0]
 
 
 _latest: dict[str, Result] = {}  # each task's last verdict in this session, for `example`
@@ -75,15 +79,27 @@ def _keep(id: str) -> None:
     try:
         now = progress_file.update(folder, solve)
     except OSError as error:
-        print(f"  (Your progress could not be stored in {folder}: {error.strerror}.)")
+        _say(f"  (Your progress could not be stored in {folder}: {error.strerror}.)")
         return
-    print("  " + progress_file.lab_line(now, id.split(".")[0], sys.stdout.encoding or "utf-8"))
+    _say("  " + progress_file.lab_line(now, id.split(".")[0], _encoding()))
+
+
+def _encoding() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def _say(text: str) -> None:
+    """Print what the terminal can show; where the output was closed there is nobody to tell."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text.encode(_encoding(), errors="replace").decode(_encoding()), flush=True)
 
 
 def _what_now(result: Result) -> str:
     task = find_task(result.task)
     hint = f'hint("{task.id}") gives a hint.'
     if result.kind in ("not written", "not a function", "signature", "forbidden"):
+        return hint
+    if ENDS_THE_NOTEBOOK in result.message:  # outside a check it would
         return hint
     return f'{hint} {task.function}(**example("{task.id}")) runs the inputs where it went wrong.'
 

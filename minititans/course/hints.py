@@ -1,7 +1,7 @@
 """`hint("02.3")`: one more hint each time, until there are none left."""
 
 from minititans.course import progress_file
-from minititans.course.check_words import wrapped
+from minititans.course.checking.words import wrapped
 from minititans.course.labs import find_task
 
 

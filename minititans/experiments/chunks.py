@@ -61,7 +61,8 @@ def freezing_cost(config: FreezingConfig) -> Freezing:
     start = [torch.zeros(len(config.seeds), config.dim, config.dim, dtype=k.dtype)]
     errors = []
     for size in config.sizes:
-        y, _ = chunked(k.roll(-1, 2), k, v, gates, MemoryState.start(start, rows), size)
+        fresh = MemoryState.start(start, rows)
+        y, _ = chunked(k.roll(-1, 2), k, v, gates, fresh, size, exact=False)
         error = (y[:, :, :-1] - v[:, :, 1:]).square().sum(-1).mean(2)  # [rows, seeds]
         error = error.nan_to_num(1e3, 1e3).clamp(max=1e3)
         errors.append(error.unflatten(0, (len(config.thetas), config.tasks)).mean(1))
@@ -108,7 +109,10 @@ def chunk_costs(config: CostConfig) -> Cost:
 
     def reading(rule, size):
         gates = Gates.constant(0.5 / size, 0.5, 0.01, shape[:3], dtype=q.dtype, requires_grad=True)
-        return lambda: rule(q, k, v, gates, MemoryState.start(weights, config.batch), size)[0]
+        plain = {"exact": False, "residual": False}
+        return lambda: rule(
+            q, k, v, gates, MemoryState.start(weights, config.batch), size, **plain
+        )[0]  # fmt: skip
 
     def training(read):
         return lambda: torch.autograd.grad(read().square().mean(), weights)

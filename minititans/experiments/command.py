@@ -33,6 +33,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     depth.add_argument("--quiet", action="store_true", help="no progress bar")
     depth.set_defaults(experiment=run_depth)
 
+    about = "what a probe still teaches a memory that has read up to millions of tokens"
+    alive = experiments.add_parser("alive", help=about, description=about)
+    alive.add_argument("--kind", choices=("random", "repeated", "zeros"), default="random",
+                       help="what it reads (default: random tokens)")  # fmt: skip
+    alive.add_argument("--after", type=numbers, metavar="N,N,...",
+                       help="how many tokens it has read when the probe comes "
+                       "(default: 1024,16384,131072)")  # fmt: skip
+    alive.add_argument("--layers", type=names, metavar="A,B", help="residual, plain or both")
+    alive.add_argument("--out", type=Path, default=Path("results/alive"),
+                       help="the folder for results (default: results/alive)")  # fmt: skip
+    alive.add_argument("--quiet", action="store_true", help="no progress bar")
+    alive.set_defaults(experiment=run_alive)
+
 
 def run_needle(arguments: argparse.Namespace) -> int:
     from minititans.experiments import needle, results
@@ -81,6 +94,27 @@ def run_depth(arguments: argparse.Namespace) -> int:
         temporary.write_text(text + "\n", encoding="utf-8")
     print(text)
     print(f"\nIn {folder}: every result as JSON, and table.md")
+    return 0
+
+
+def run_alive(arguments: argparse.Namespace) -> int:
+    from minititans.experiments import alive
+    from minititans.experiments.figures import alive_figure
+
+    given = {name: getattr(arguments, name) for name in ("after", "layers", "kind")}
+    config = alive.AliveConfig(**{name: x for name, x in given.items() if x is not None})
+    folder, kind = arguments.out, arguments.kind
+    found = alive.run(config, progress=not arguments.quiet)
+    alive.save(folder, config, found)
+    from minititans.files import write_whole
+
+    text = alive.table(found)
+    with write_whole(folder / f"{kind}.md") as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    with write_whole(folder / f"{kind}.png") as temporary:
+        alive_figure(found).savefig(temporary, format="png")
+    print(text)
+    print(f"\nIn {folder}: {kind}.json, {kind}.md and {kind}.png")
     return 0
 
 

@@ -1,9 +1,10 @@
 """What a deeper memory is good for: memories of depth 1 to 4 learn maps in context.
 
 A memory reads pairs of one map after the other, and before each pair it must predict its value.
-Where it starts and its three gates are meta-learned: by Adam, through `chunked`, so that a
-map which it has never met is predicted well after a few pairs. Seeds are heads: the three
-memories of three seeds stand side by side in each tensor and never touch.
+Where it starts and its three gates are meta-learned: by Adam, through `fast`, so that a
+map which it has never met is predicted well after a few pairs. Layers and gates are those of
+`NeuralMemory`: residual, the last one exact, surprises written in shares. Seeds are heads: the
+three memories of three seeds stand side by side in each tensor and never touch.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from minititans.memory import Gates, MemoryState, chunked
+from minititans.memory import Gates, MemoryState, fast
 from minititans.memory.network import read
+from minititans.memory.neural_memory import LARGEST_ETA
 from minititans.tasks.maps import Maps, generators, normal, unit_vectors
 
 
@@ -25,10 +27,9 @@ class DepthConfig:
     maps:       what the memories are meta-trained on
     width:      of the memory's hidden layers
     pairs:      in a sequence of the meta-training
-    chunk_size: pairs whose surprise is measured at the same weights
+    chunk_size: pairs for which the layers below the last are measured at the same weights
     tasks:      maps in a step of the meta-training, for each seed
     steps, lr:  of Adam; the rate falls to zero along a straight line
-    clip:       bound on a pair's surprise, see `chunked`
     """
 
     maps: Maps = field(default_factory=Maps)
@@ -38,7 +39,6 @@ class DepthConfig:
     tasks: int = 4
     steps: int = 100
     lr: float = 0.04
-    clip: float = 1.0
     seeds: tuple[int, ...] = (0, 1, 2)
 
 
@@ -46,7 +46,7 @@ class DepthConfig:
 class Learner:
     """A memory before its first pair, for each seed: all that meta-training changes.
 
-    weights: one `[seeds, d_out, d_in]` a layer
+    weights: one `[seeds, d_out, d_in]` per layer
     raw:     the three gates before the sigmoid, `[3, seeds]`
     """
 
@@ -58,16 +58,12 @@ class Learner:
     def depth(self) -> int:
         return len(self.weights)
 
-    def gates(self, tasks: int, pairs: int, chunk_size: int) -> Gates:
-        """The same gates for every pair, `[tasks, seeds, pairs]` each.
-
-        theta is bounded as in `NeuralMemory`. The bound there is for a key that fills a chunk;
-        here keys point everywhere, so each direction gets only its share, 1 / dim, of a chunk.
-        """
+    def gates(self, tasks: int, pairs: int) -> Gates:
+        """The same gates for every pair, in shares: `[tasks, seeds, pairs]` each."""
         theta, eta, alpha = self.raw.sigmoid()
-        theta = theta * (1 - eta) * self.config.maps.dim / chunk_size
+        gates = Gates(theta, LARGEST_ETA * eta, alpha)
         shape = (tasks, len(theta), pairs)
-        return Gates(*(gate[None, :, None].expand(shape) for gate in (theta, eta, alpha)))
+        return gates.map(lambda gate: gate[None, :, None].expand(shape)).in_shares()
 
 
 def new_learner(config: DepthConfig, depth: int) -> Learner:
@@ -93,8 +89,7 @@ def prediction_errors(learner: Learner, keys: Tensor, values: Tensor) -> Tensor:
     start = MemoryState.start(learner.weights, tasks)
     first = read(start.weights, keys[:, :, :1])  # before anything was read
     coming = keys.roll(-1, dims=2)  # at pair t, ask for pair t + 1
-    gates = learner.gates(tasks, pairs, size)
-    later, _ = chunked(coming, keys, values, gates, start, size, clip=learner.config.clip)
+    later, _ = fast(coming, keys, values, learner.gates(tasks, pairs), start, size)
     predictions = torch.cat([first, later[:, :, :-1]], dim=2)
     return (predictions - values).square().sum(-1)
 
@@ -158,7 +153,7 @@ def recall_error(learner: Learner, pairs: int, passes: int, tasks: int = 64) -> 
     )
     size = min(pairs, config.chunk_size)
     again_keys, again_values = keys.repeat(1, 1, passes, 1), values.repeat(1, 1, passes, 1)
-    gates = learner.gates(tasks, pairs * passes, size)
+    gates = learner.gates(tasks, pairs * passes)
     start = MemoryState.start(learner.weights, tasks)
-    _, state = chunked(again_keys, again_keys, again_values, gates, start, size, clip=config.clip)
+    _, state = fast(again_keys, again_keys, again_values, gates, start, size)
     return (read(state.weights, keys) - values).square().sum(-1).mean((0, 2))

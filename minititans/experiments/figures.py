@@ -4,6 +4,7 @@ from itertools import cycle
 
 from matplotlib.figure import Figure
 
+from minititans.experiments.alive import Alive
 from minititans.experiments.needle import NeedleConfig
 from minititans.experiments.results import Result, by_variant, summary
 from minititans.tasks.needle import Needle
@@ -69,4 +70,31 @@ def needle_figure(results: list[Result], config: NeedleConfig) -> Figure:
     axes.grid(axis="y", color="#dddddd")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", fontsize=15, frameon=False)
+    return figure
+
+
+def alive_figure(found: list[Alive]) -> Figure:
+    """What a probe teaches against the tokens read, one panel per kind of layers."""
+    kinds = list(dict.fromkeys(each.layers for each in found))
+    titles = {"residual": "Layers that add to a vector of length 1", "plain": "Plain layers"}
+    figure = Figure(figsize=(5 * len(kinds) + 1, 4.5), dpi=150, layout="constrained")
+    panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    colours = ("#0072B2", "#009E73", "#E69F00", "#D55E00")
+    for axes, kind in zip(panels, kinds):
+        for each in (each for each in found if each.layers == kind):
+            line = "-" if each.chunk_size == max(x.chunk_size for x in found) else ":"
+            axes.plot(
+                each.after, [100 * share for share in each.learned], line, marker="o",
+                color=colours[each.depth - 1], linewidth=2,
+                label=f"depth {each.depth}, chunks of {each.chunk_size}",
+            )  # fmt: skip
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(each.after, [f"{n:,}" for n in each.after])
+        axes.set_title(titles[kind])
+        axes.set_xlabel("tokens read before the probe")
+        axes.grid(axis="y", color="#dddddd")
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("loss that eight readings remove (%)")
+    panels[0].set_ylim(bottom=-1)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure

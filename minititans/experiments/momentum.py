@@ -137,7 +137,7 @@ def repeat_key(theta: Tensor, eta: Tensor, chunks: int, chunk_size: int = 1) -> 
         lambda gate: gate.double()[:, None, None].expand(rows, 1, time)
     )
     start = MemoryState.start([torch.zeros(1, 1, 1, dtype=torch.float64)], rows)
-    y, _ = chunked(ones, ones, ones, gates, start, chunk_size)
+    y, _ = chunked(ones, ones, ones, gates, start, chunk_size, exact=False)
     after = 1 - y[:, 0, chunk_size - 1 :: chunk_size, 0]  # when each chunk has been read
     return torch.cat([ones[:, 0, 0], after[:, :-1]], 1)
 

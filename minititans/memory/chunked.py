@@ -30,11 +30,11 @@ from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.gates import Gates, Products, chunk_products
+from minititans.memory.gates import Before, Gates, Products, chunk_products
 from minititans.memory.network import errors_below, join, path
-from minititans.memory.precision import full_precision
 from minititans.memory.state import MemoryState, pieces
 from minititans.memory.trace import Trace, chunk_norms
+from minititans.precision import full_precision
 
 
 def chunked(
@@ -80,16 +80,18 @@ def over_chunks(measure, q, k, v, gates, state, chunk_size, steps, residual, tra
         # split and unbind, not slices: the backward of each slice would allocate the whole
         for size, *piece in zip(sizes, *(x.split(lengths, 2) for x in inputs)):
             chunks = [rearrange(x, "b h (n t) ... -> n b h t ...", t=size) for x in piece]
-            products = chunk_products(*chunks[3:])
-            for q_n, k_n, v_n, *gates_n in zip(*(x.unbind(0) for x in (*chunks[:3], *products))):
+            P = chunk_products(*chunks[3:])
+            for q_n, k_n, v_n, *gates_n in zip(
+                *(x.unbind(0) for x in (*chunks[:3], *P, *P.before()))
+            ):
                 W_start = W if position == 0 else W_start
-                P = Products(*gates_n)
-                A, E, error = measure(k_n, v_n, P, W, S, W_start)
+                P_n, before = Products(*gates_n[:5]), Before(*gates_n[5:])
+                A, E, error = measure(k_n, v_n, before, W, S, W_start)
                 E = [e * step for e, step in zip(E, steps)]
-                readings.append(read(q_n, P, W, S, A, E, residual))
+                readings.append(read(q_n, P_n, W, S, A, E, residual))
                 if trace:
-                    measured.append(chunk_norms(P, W, S, A, E, steps, error))
-                W, S = write(P, W, S, A, E)
+                    measured.append(chunk_norms(P_n, W, S, A, E, steps, error))
+                W, S = write(P_n, W, S, A, E)
                 position = (position + size) % chunk_size
 
     state = replace(
@@ -110,7 +112,7 @@ Layers = list[Tensor]  # one tensor per layer
 
 
 def surprise(
-    k: Tensor, v: Tensor, P: Products, W: Layers, S: Layers, W_start: Layers,
+    k: Tensor, v: Tensor, before: Before, W: Layers, S: Layers, W_start: Layers,
     exact: bool, residual: bool,
 ) -> tuple[Layers, Layers, Tensor]:  # fmt: skip
     """What enters each layer, `[..., b, d_in]`, and the error at its output, `[..., b, d_out]`.
@@ -123,8 +125,7 @@ def surprise(
         E = v - A @ W_start[-1].mT
         back = E @ W_start[-1]
     else:
-        G, f = (F.pad(x, (0, 0, 1, 0))[..., :-1, :] for x in (P.G, P.f))  # one row earlier
-        beta = F.pad(P.beta, (0, 0, 1, 0), value=1.0)[..., :-1, :]
+        G, f, beta = before
         right = v - beta * (A @ W[-1].mT) - f * (A @ S[-1].mT)
         left = G * (A @ A.mT)  # the ones on its diagonal are not looked at
         E = torch.linalg.solve_triangular(left, right, upper=False, unitriangular=True)

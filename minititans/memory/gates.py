@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from minititans.state import State
@@ -74,6 +75,14 @@ def segment_products(gate: Tensor) -> Tensor:
     return factors.cumprod(-2).tril()
 
 
+class Before(NamedTuple):
+    """The rows of `Products` one token earlier: what is in W_{t−1}."""
+
+    G: Tensor
+    f: Tensor
+    beta: Tensor
+
+
 class Products(NamedTuple):
     """What gates make of a chunk that begins with the weights W₀ and the momentum S₀."""
 
@@ -82,6 +91,11 @@ class Products(NamedTuple):
     m: Tensor  # [..., b, 1]    how much of S₀ is in S_t
     f: Tensor  #                and in W_t
     beta: Tensor  #             how much of W₀ is in W_t
+
+    def before(self) -> Before:
+        """The chunk begins with all of W₀, nothing of S₀ and no surprise."""
+        first = ((self.G, 0.0), (self.f, 0.0), (self.beta, 1.0))
+        return Before(*(F.pad(x, (0, 0, 1, 0), value=row)[..., :-1, :] for x, row in first))
 
 
 def chunk_products(theta: Tensor, eta: Tensor, alpha: Tensor) -> Products:

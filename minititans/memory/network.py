@@ -91,8 +91,9 @@ def errors_below(weights: list[Tensor], way: Path, back: Tensor) -> list[Tensor]
             a = way.inputs[l + 1]
             back = (back - a * (a * back).sum(-1, keepdim=True)) / way.norms[l]
         errors.append(way.slopes[l] * back)
-        below = errors[-1] @ weights[l]
-        back = below + narrowed(back, below.shape[-1]) if way.norms else below
+        if l > 0:
+            below = errors[-1] @ weights[l]
+            back = below + narrowed(back, below.shape[-1]) if way.norms else below
     return errors[::-1]
 
 

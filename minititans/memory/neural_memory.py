@@ -1,7 +1,8 @@
 """The memory as a layer: from any sequence to keys, values, queries and gates, and back.
 
-Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of norm 1, a short
-causal convolution after each projection, and a norm and a gate before the output projection.
+Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of length 1, a short
+causal convolution after each projection, and a norm and a gate before the output projection. Ours
+is that values are no longer than 1 either.
 """
 
 from dataclasses import replace
@@ -13,23 +14,25 @@ from einops import rearrange, repeat
 from torch import Tensor, nn
 
 from minititans.arguments import check, check_heads
+from minititans.convolution import CausalConv
 from minititans.memory import network
 from minititans.memory.checks import check_backend, check_not_exact, check_state
 from minititans.memory.chunked import chunked
-from minititans.memory.convolution import CausalConv
 from minititans.memory.fast import fast
 from minititans.memory.gates import Gates
 from minititans.memory.network import bounded, unit
-from minititans.memory.precision import full_precision
 from minititans.memory.scan import scan
 from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
 from minititans.memory.triton import fused, why_not
+from minititans.precision import full_precision
 from minititans.tensors import check_sequence
 
 LARGEST_ETA = 0.7  # with shares, a memory whose eta stays below this was never made to grow
-LONGEST_VALUE = 100.0  # what is written is an error, so only a value can make it large
+# The layers below the last move with the square of a value, so that long ones would unsettle them.
+# A reading is normalised in any case.
+LONGEST_VALUE = 1.0
 BACKENDS = {
     "sequential": sequential, "chunked": chunked, "fast": fast, "scan": scan, "triton": fused,
 }  # fmt: skip

@@ -22,9 +22,9 @@ from torch import Tensor
 from minititans.memory.checks import check_layers, check_not_exact, check_rule
 from minititans.memory.gates import Gates
 from minititans.memory.network import errors_below, path, read
-from minititans.memory.precision import full_precision
 from minititans.memory.state import MemoryState, pieces
 from minititans.memory.trace import Trace
+from minititans.precision import full_precision
 
 
 def scan(

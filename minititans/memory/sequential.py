@@ -20,9 +20,9 @@ from torch.func import functional_call, grad_and_value, vmap
 from minititans.memory import network as mlp
 from minititans.memory.checks import check_layers, check_module, check_rule
 from minititans.memory.gates import Gates
-from minititans.memory.precision import full_precision
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
+from minititans.precision import full_precision
 
 
 def sequential(

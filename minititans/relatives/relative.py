@@ -13,8 +13,8 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from minititans.arguments import check, check_heads
-from minititans.memory.convolution import CausalConv
-from minititans.memory.precision import full_precision
+from minititans.convolution import CausalConv
+from minititans.precision import full_precision
 from minititans.relatives.chunked import chunked
 from minititans.relatives.gates import at_least_float32
 from minititans.state import State

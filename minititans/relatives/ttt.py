@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from minititans.memory import Gates, MemoryState, NeuralMemory
 from minititans.memory.checks import check_layers, check_rule
 from minititans.memory.chunked import over_chunks
-from minititans.memory.gates import Products
+from minititans.memory.gates import Before
 from minititans.memory.network import errors_below, path
 
 NORM_EPS = 1e-5  # LayerNorm's usual guard against a variance of zero
@@ -61,7 +61,7 @@ def ttt(
 
 
 def surprise(
-    k: Tensor, v: Tensor, P: Products, W: list[Tensor], S: list[Tensor], W_start: list[Tensor]
+    k: Tensor, v: Tensor, before: Before, W: list[Tensor], S: list[Tensor], W_start: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:
     """Inputs and errors of all layers, and `v − answer(k)`, as `chunked.surprise` gives them."""
     way = path(W_start, k, residual=False)

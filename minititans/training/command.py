@@ -11,7 +11,7 @@ from minititans.config import PRESETS, TitansConfig
 from minititans.training.config import DEFAULT_MODEL, TrainConfig, options
 
 DESCRIPTION = {
-    "description": "Train a model; alone, a small MAC on the built-in corpus in about five "
+    "description": "Train a model; alone, a small MAC on the built-in corpus in about ten "
     "minutes on two CPU cores.",
     "epilog": "In many processes: torchrun --nproc-per-node 2 -m minititans.train ...; each takes "
     "its rows of every batch, and the losses are those of one process.",

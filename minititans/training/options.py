@@ -1,17 +1,40 @@
-"""An option declares its type, its range and its help once, for Python and the command line."""
+"""An option of a run: its type, its range, its words and its help, declared once."""
 
 import dataclasses
-import operator
 from typing import Any
+
+from minititans.arguments import Argument
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
     """A field of `TrainConfig` that is also an option of the command line.
 
     Its type is that of the default. More may be said about its values: `least`, `most`, `above`,
-    `below` for numbers, `choices` for names.
+    `below` for numbers, `choices` for names, as in `Argument`.
     """
     return dataclasses.field(default=default, metadata={"help": help, **more})
+
+
+def check_option(option: dataclasses.Field, value: Any) -> None:
+    """Refuse a value of the wrong type or out of range, with the option's name.
+
+    >>> from minititans.training.config import TrainConfig
+    >>> TrainConfig(beta2=1.0)
+    Traceback (most recent call last):
+    ValueError: beta2: got 1.0, expected a finite number of at least 0 and below 1
+    """
+    default = option.default
+    about = {key: x for key, x in option.metadata.items() if key != "help"}
+    if isinstance(default, tuple):
+        argument = Argument(type(default[0]), **about)
+        if not isinstance(value, tuple) or not value or not all(map(argument.fits, value)):
+            raise ValueError(
+                f"{option.name}: got {value!r}, expected several numbers, each {argument.expected}"
+            )
+    elif default is None:
+        Argument(str, none="none", **about).check(option.name, value)
+    else:
+        Argument(type(default), **about).check(option.name, value)
 
 
 def is_name(text: str) -> bool:
@@ -21,51 +44,3 @@ def is_name(text: str) -> bool:
     [True, False, False, False, False, False]
     """
     return text not in ("", ".", "..") and not set(text) & set("/\\\0")
-
-
-BOUNDS = {
-    "least": ("of at least", operator.ge),
-    "above": ("greater than", operator.gt),
-    "most": ("at most", operator.le),
-    "below": ("less than", operator.lt),
-}
-
-
-def check_option(option: dataclasses.Field, value: Any) -> None:
-    """Refuse a value of the wrong type or out of range, with the option's name."""
-    default, about = option.default, option.metadata
-    several = isinstance(default, tuple)
-    kind = type(default[0]) if several else type(default)
-    bounds = {key: about[key] for key in BOUNDS if key in about}
-
-    def is_right(each: Any) -> bool:
-        if kind in (int, float):
-            right = isinstance(each, (int, kind)) and not isinstance(each, bool)
-            return right and all(BOUNDS[key][1](each, bound) for key, bound in bounds.items())
-        if default is None:
-            return each is None or isinstance(each, str)
-        return isinstance(each, kind) and each in about.get("choices", (each,))
-
-    values = value if several and isinstance(value, tuple) else (value,)
-    if not values or not all(map(is_right, values)):
-        raise ValueError(f"{option.name}: got {value!r}, expected {wanted(option)}")
-
-
-def wanted(option: dataclasses.Field) -> str:
-    """What an option's values are, in words.
-
-    >>> from minititans.training.config import options
-    >>> [wanted(each) for each in options() if each.name in ("lengths", "beta2", "precision")]
-    ['whole numbers of at least 2', 'a number of at least 0 and less than 1',
-     'one of auto, float32, bfloat16']
-    """
-    default, about = option.default, option.metadata
-    if "choices" in about:
-        return f"one of {', '.join(about['choices'])}"
-    if isinstance(default, bool):
-        return "True or False"
-    bounds = " and ".join(f"{BOUNDS[key][0]} {about[key]}" for key in BOUNDS if key in about)
-    if isinstance(default, tuple):
-        return f"whole numbers {bounds}"
-    kinds = {int: "a whole number", float: "a number"}
-    return f"{kinds.get(type(default), 'a text')} {bounds}".strip()

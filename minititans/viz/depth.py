@@ -91,7 +91,7 @@ def draw_recall(pairs: Sequence[int], errors: Mapping[int, Sequence[Tensor]], di
     best = Series(pairs, theory, "best matrix, in theory", INK, "2 3", width=1.5)
     chart(
         drawing, Box(80, 75, 780, 250), [*lines, best], title="Random pairs, asked again",
-        xlabel="pairs in the list", ylabel=ERROR, log_x=True, ylim=(0, 1.1),
+        xlabel="pairs in the list", ylabel=ERROR, log_x=True, ylim=(0, 1.5),
     )  # fmt: skip
     return drawing
 
@@ -179,8 +179,8 @@ def depth_trace(learner: Learner, slope: float, pairs: int, number: int = 1) -> 
     state = MemoryState.start(alone.weights, 1)
     if pairs > 0:
         k, v = keys[None, :, :pairs], values[None, :, :pairs]
-        gates = alone.gates(1, pairs, config.chunk_size)
-        _, state = chunked(k, k, v, gates, state, config.chunk_size, clip=config.clip)
+        gates = alone.gates(1, pairs)
+        _, state = chunked(k, k, v, gates, state, config.chunk_size)
     answer = read(state.weights, asked[None, None])[0, 0]
     return DepthTrace(values[0, max(PAIRS) :], asked @ matrix, answer)
 

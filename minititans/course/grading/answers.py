@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minititans.course.check_record import Attempt
+from minititans.course.checking.record import Attempt
 
 LARGEST, LINES = 4 << 20, 10_000  # bytes and lines in all; right answers have a twentieth of it
 NUMBERS = 10_000  # in one tensor; right answers have less than two thousand

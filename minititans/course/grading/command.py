@@ -15,9 +15,11 @@ DESCRIPTION = {
     "or what went wrong. Beside the table, a figure of which mistakes the class made.",
     "epilog": """\
 what is looked for in the folder:
-  NAME/02_surprise.ipynb      a folder for each student, the lab's number first in the file's name
-  NAME_02_surprise.ipynb      or the student's name before it, without folders
+  NAME/02_surprise.ipynb      a folder for each student; files may be called anything, as long as
+                              the functions in them, or else the name, say which lab it is
+  NAME_02_surprise.ipynb      or, without folders, the student's name before the lab's number
   notebooks (.ipynb) and scripts in the percent format (.py)
+  Files that cannot be placed are listed at the end and in the table.
 
 how submissions are locked in:
   Each runs in a process of its own that is ended, with all that it started, at its limit. On
@@ -39,8 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     megabytes = DEFAULT_LIMITS.memory >> 20
     parser.add_argument("submissions", type=Path, help="the folder with what was handed in")
     parser.add_argument("--out", type=Path, default=Path("grades.csv"), metavar="FILE",
-                        help="the table; the figure gets the same name with .png "
-                        "(default: grades.csv)")  # fmt: skip
+                        help="the table; beside it the figure, .png, and each student's total, "
+                        "-totals.csv (default: grades.csv)")  # fmt: skip
+    parser.add_argument("--points", type=Path, metavar="FILE",
+                        help="what tasks are worth, a line such as 02.3,2 for each "
+                        "(default: one point each)")  # fmt: skip
     parser.add_argument("--labs", type=lambda text: tuple(text.split(",")), metavar="01,02",
                         help="grade only these (default: all that someone handed in)")  # fmt: skip
     parser.add_argument("--time-limit", type=float, default=DEFAULT_LIMITS.seconds,
@@ -92,9 +97,9 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     if find_spec("IPython") is None:
         raise WrongUse("IPython is missing, which runs notebooks: pip install 'minititans[lab]'")
     if not arguments.submissions.is_dir():
-        raise WrongUse(f"submissions: {arguments.submissions} is no folder")
+        raise WrongUse(f"submissions: {arguments.submissions} is not a folder")
     if arguments.out.is_dir() or not arguments.out.resolve().parent.is_dir():
-        raise WrongUse(f"--out: {arguments.out} is no file in an existing folder")
+        raise WrongUse(f"--out: {arguments.out} is not a file in an existing folder")
     for name in ("time_limit", "memory_limit", "jobs"):
         if not getattr(arguments, name) > 0:
             option = name.replace("_", "-")
@@ -102,21 +107,28 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 
 def grade_all(arguments: argparse.Namespace) -> None:
-    from minititans.course.grading import figure, grade
+    from minititans.course.grading import figure, grade, totals
     from minititans.course.labs import all_labs
 
-    known = list(all_labs())
+    known = {number: [task.function for task in lab.tasks] for number, lab in all_labs().items()}
+    points = {}
+    if arguments.points is not None:
+        try:
+            tasks = [task.id for lab in all_labs().values() for task in lab.tasks]
+            points = totals.read_points(arguments.points, tasks)
+        except (OSError, ValueError) as error:
+            raise WrongUse(f"--points: {arguments.points}: {error}") from None
     wanted = arguments.labs or known
     if unknown := sorted(set(wanted) - set(known)):
         there = ", ".join(known)
         raise WrongUse(f"--labs: there is no lab {', '.join(unknown)}; there are {there}")
     found = submissions.find(arguments.submissions, known)
     chosen = [each for each in found.submissions if each.lab in wanted]
-    say_left_out(found.left_out)
     if not chosen:
+        say_left_out(found.left_out)
         raise WrongUse(
             f"submissions: {arguments.submissions} holds nothing for lab {', '.join(wanted)}; "
-            "--help shows how files have to be named"
+            "--help shows what is looked for"
         )
     rows = grade.grade(
         chosen,
@@ -127,20 +139,23 @@ def grade_all(arguments: argparse.Namespace) -> None:
         arguments.isolation,
         arguments.seed,
         progress=not arguments.quiet,
+        left_out=found.left_out,
     )
-    grade.write_csv(rows, arguments.out)
+    grade.write_csv([*rows, *grade.left_out_rows(found.left_out)], arguments.out)
     picture = arguments.out.with_suffix(".png")
     figure.write(rows, picture)
+    sums = arguments.out.with_name(f"{arguments.out.stem}-totals.csv")
+    students = totals.add_up(rows, points, found.left_out)
+    totals.write_csv(students, sums)
     if not arguments.quiet:
-        print(summary(rows))
-        print(f"{len(rows)} rows are in {arguments.out}, the class's mistakes in {picture}")
+        print(summary(rows), totals.in_columns(students), sep="\n\n", end="\n\n")
+        print(f"{len(rows)} rows are in {arguments.out}, totals in {sums}, mistakes in {picture}")
+    say_left_out(found.left_out)
 
 
-def say_left_out(notes: list[str]) -> None:
-    if notes:
-        print("Left out:", *(f"  {note}" for note in notes[:20]), sep="\n")
-        if len(notes) > 20:
-            print(f"  and {len(notes) - 20} more")
+def say_left_out(files: list[submissions.LeftOut]) -> None:
+    if files:
+        print("Not graded:", *(f"  {file}" for file in files), sep="\n")
 
 
 def summary(rows) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from minititans.course.check_words import KINDS
+from minititans.course.checking.words import KINDS
 from minititans.course.grading.grade import BROKEN, ENDED_EARLY, NOT_HANDED_IN, UNREADABLE, Row
 from minititans.course.labs import find_task
 from minititans.files import write_whole
@@ -28,7 +28,12 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """On the left a bar for each task, on the right one for each mistake, most frequent first."""
+    """On the left a bar for each task, on the right one for each mistake, most frequent first.
+
+    Labs that nobody handed in are not shown.
+    """
+    handed_in = {row.lab for row in rows if row.diagnosis != NOT_HANDED_IN}
+    rows = [row for row in rows if row.lab in handed_in]
     tasks = sorted({(row.task, row.title) for row in rows})
     wrong = [row for row in rows if group(row) in (KNOWN, OTHER)]
     counts = Counter((row.task, row.diagnosis, group(row)) for row in wrong)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from minititans.course.check_judge import judge
-from minititans.course.check_words import KINDS
+from minititans.course.checking.judge import judge
+from minititans.course.checking.words import KINDS
 from minititans.course.grading import answers
 from minititans.course.grading.answers import Answers
 from minititans.course.grading.isolation import DEFAULT_LIMITS, CannotLockIn, Limits
-from minititans.course.grading.submissions import Submission
+from minititans.course.grading.submissions import LeftOut, Submission
 from minititans.course.grading.workers import Zygote, ask_all
 from minititans.course.grading.zygote import Request
 from minititans.course.labs import Task, all_labs
@@ -25,18 +25,20 @@ from minititans.files import write_whole
 # Diagnoses for whole files, beside those that `check` knows for functions.
 NOT_HANDED_IN, UNREADABLE = "not handed in", "cannot be read"
 ENDED_EARLY, BROKEN = "ended early", "broken answer"
+NOT_GRADED = "not graded"  # a file, not a task: it has a row of its own at the end of the table
 LONGEST = 600  # characters of a message in a table
 
 
 @dataclass(frozen=True)
 class Row:
-    """right: 1 or 0; diagnosis: a few words to count; message: what the student would read."""
+    """right: 1 or 0, None for a file that is not graded; diagnosis: a few words to count;
+    message: what the student would read."""
 
     student: str
     lab: str
     task: str
     title: str
-    right: int
+    right: int | None
     diagnosis: str
     message: str
     file: str
@@ -51,13 +53,14 @@ def grade(
     isolation: str = "auto",
     seed: int = 0,
     progress: bool = True,
+    left_out: Sequence[LeftOut] = (),
 ) -> list[Row]:
     """Run every submission, judge its answers; every student has a row for each task of the labs.
 
-    seed: the inputs that functions are tried on follow from it and from the submitted file, so
-    that a second run gives the same rows and answers cannot be written into the file.
+    seed: of the random inputs that functions are tried on, the same for everybody: two notebooks
+    with the same function get the same grade. left_out: files that may be what seems to be missing
     """
-    rows = not_handed_in(submissions, students, labs)
+    rows = not_handed_in(submissions, students, labs, left_out)
     with tempfile.TemporaryDirectory(prefix="minititans-grade-", ignore_cleanup_errors=True) as own:
         Path(own).chmod(0o711)  # other users may pass through to a box, and look at nothing
         requests = [make_request(s, Path(own), i, seed, limits) for i, s in enumerate(submissions)]
@@ -139,15 +142,28 @@ def why_no_answer(outcome: str, found: Answers) -> tuple[str, str]:
 
 
 def not_handed_in(
-    submissions: Sequence[Submission], students: Sequence[str], labs: Sequence[str]
+    submissions: Sequence[Submission],
+    students: Sequence[str],
+    labs: Sequence[str],
+    left_out: Sequence[LeftOut] = (),
 ) -> list[Row]:
     there = {(submission.student, submission.lab) for submission in submissions}
+    files = {name: [each.file for each in left_out if each.student == name] for name in students}
+    says = {name: f"Not graded: {'; '.join(own)}" if own else "" for name, own in files.items()}
     return [
-        make_row(Submission(student, lab, Path("")), task, False, NOT_HANDED_IN, "")
+        make_row(Submission(student, lab, Path("")), task, False, NOT_HANDED_IN, says[student])
         for student in students
         for lab in labs
         if (student, lab) not in there
         for task in all_labs()[lab].tasks
+    ]
+
+
+def left_out_rows(left_out: Sequence[LeftOut]) -> list[Row]:
+    """A row for each file that is not graded, so that the table is silent about none."""
+    texts = [(safe_cell(each.student), safe_cell(each.reason), each.file) for each in left_out]
+    return [
+        Row(who, "", "", "", None, NOT_GRADED, why, safe_cell(file)) for who, why, file in texts
     ]
 
 

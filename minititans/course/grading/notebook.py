@@ -19,9 +19,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from minititans.course import checks
-from minititans.course.check_attempt import LIMIT, run_all
-from minititans.course.check_limit import WAITING, Budget, OutOfTime, call_within
-from minititans.course.check_record import Attempt
+from minititans.course.checking.attempt import LIMIT, run_all
+from minititans.course.checking.guard import no_way_out
+from minititans.course.checking.limit import WAITING, Budget, OutOfTime, call_within
+from minititans.course.checking.record import Attempt
 from minititans.course.grading import answers
 from minititans.course.grading.isolation import limit_processor
 from minititans.course.labs import Task, all_labs
@@ -44,7 +45,9 @@ def run(source: bytes, name: str, lab: str, seed: int, seconds: float, handle: i
     failures: dict[int, Attempt] = {}
     for number, cell in enumerate(cells, start=1):
         answers.write(handle, cell=number)
-        if failure := run_cell(shell, cell, limit):
+        with no_way_out():  # a function that is called here and exits costs its task, not the lab
+            failure = run_cell(shell, cell, limit)
+        if failure:
             failures[number] = failure
         if os.getpid() != me:  # a fork of this process that the cell has made
             os._exit(0)

@@ -1,17 +1,15 @@
 """Find what was handed in: a folder for each student, or files that begin with the student's name.
 
-    submissions/ada/02_surprise.ipynb          the folder is the student, the number is the lab
-    submissions/ada/week 2/02_surprise.ipynb   deeper is fine: the first folder is the student
-    submissions/ada_02_surprise.ipynb          no folders: the student's name, then the lab
-
-A notebook (.ipynb) or a script in the percent format (.py). Links are not followed.
+A notebook (.ipynb) or a script in the percent format (.py); placing.py says where it belongs.
+Links are not followed. Whatever is not graded is kept with the reason.
 """
 
 import os
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from minititans.course.grading.placing import lab_by_contents, lab_by_name, student_of
 
 KINDS = (".ipynb", ".py")  # of two files for one lab the notebook counts
 SKIPPED = ("__pycache__", "__MACOSX")  # and every name that begins with a dot
@@ -25,45 +23,71 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A file that is not graded. student: empty where nothing says whose it is."""
+
+    student: str
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Found:
-    """students: also those who have a folder with nothing in it; left_out: a sentence a file."""
+    """students: also those who have a folder with nothing in it, or nothing that is graded."""
 
     submissions: list[Submission]
     students: list[str]
-    left_out: list[str]
+    left_out: list[LeftOut]
 
 
-def find(folder: Path, labs: Collection[str]) -> Found:
-    """Every submission for one of the labs, and why the other files are none."""
+def find(folder: Path, labs: Mapping[str, Collection[str]]) -> Found:
+    """Every submission for one of the labs, and why the other files are none.
+
+    labs: the names of each lab's functions, by which a file is recognised
+    """
     found: dict[tuple[str, str], list[Path]] = {}
-    notes = []
+    left_out = []
     for path in files(folder):
-        student, lab = owner(path.relative_to(folder), labs)
-        if path.is_symlink() or not path.is_file():
-            notes.append(f"{shown(path, folder)}: a link or no ordinary file, not followed")
-        elif path.suffix == ".zip":
-            notes.append(f"{shown(path, folder)}: unpack it first")
-        elif path.suffix not in KINDS:
-            notes.append(f"{shown(path, folder)}: neither .ipynb nor .py")
-        elif lab is None:
-            there = ", ".join(labs)
-            notes.append(f"{shown(path, folder)}: no lab's number in its name, expected {there}")
-        elif not student:
-            notes.append(
-                f"{shown(path, folder)}: whose is it? Put it into a folder with the student's "
-                f"name, or call it NAME_{path.name}"
-            )
+        below = path.relative_to(folder)
+        student, lab = student_of(below, labs), None
+        reason = why_not(path)
+        if not reason:
+            lab = lab_by_contents(path, labs) or lab_by_name(below, labs)
+            reason = why_unplaced(path, student, lab)
+        if reason:
+            left_out.append(LeftOut(student, shown(path, folder), reason))
         else:
             found.setdefault((student, lab), []).append(path)
     submissions = []
     for (student, lab), paths in sorted(found.items()):
         first, *others = sorted(paths, key=preference)
         submissions.append(Submission(student, lab, first))
-        for other in others:
-            notes.append(f"{shown(other, folder)}: not graded, {shown(first, folder)} is")
+        reason = f"a second file for lab {lab}; {shown(first, folder)} is graded"
+        left_out += [LeftOut(student, shown(other, folder), reason) for other in others]
     folders = {path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
     names = {name for name in folders if not is_skipped(name)} | {name for name, _ in found}
-    return Found(submissions, sorted(names), notes)
+    names |= {each.student for each in left_out if each.student}
+    return Found(submissions, sorted(names), left_out)
+
+
+def why_not(path: Path) -> str:
+    """Why a file cannot be a submission, whatever is in it."""
+    if path.is_symlink() or not path.is_file():
+        return "a link or not an ordinary file, not followed"
+    if path.suffix == ".zip":
+        return "unpack it first"
+    return "" if path.suffix in KINDS else "neither .ipynb nor .py"
+
+
+def why_unplaced(path: Path, student: str, lab: str | None) -> str:
+    if lab is None:
+        return "neither its contents nor its name say which lab it is; put the number in its name"
+    if not student:
+        return f"whose is it? Put it into the student's folder, or call it NAME_{path.name}"
+    return ""
 
 
 def files(folder: Path) -> Iterator[Path]:
@@ -75,21 +99,6 @@ def files(folder: Path) -> Iterator[Path]:
 
 def is_skipped(name: str) -> bool:
     return name.startswith(".") or name in SKIPPED
-
-
-def owner(path: Path, labs: Collection[str]) -> tuple[str, str | None]:
-    """Whose file this is, and for which lab, from its place below the submissions' folder.
-
-    >>> owner(Path("ada/02_surprise.ipynb"), ["01", "02"])
-    ('ada', '02')
-    >>> owner(Path("van_den_Berg_02_surprise.py"), ["01", "02"])
-    ('van_den_Berg', '02')
-    """
-    marks = [m for m in re.finditer(r"(?:^|_)(\d\d)(?![^\W_])", path.stem) if m[1] in labs]
-    if not marks:
-        return path.parts[0] if len(path.parts) > 1 else "", None
-    mark = marks[0] if len(path.parts) > 1 else marks[-1]
-    return path.parts[0] if len(path.parts) > 1 else path.stem[: mark.start()], mark[1]
 
 
 def preference(path: Path) -> tuple[int, int, str]:

@@ -5,7 +5,8 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 
-from minititans.course.labs.task import Draw, Lab, Mistake, Task
+from minititans.course.labs.draw import Draw
+from minititans.course.labs.task import Lab, Mistake, Task
 
 __all__ = ["Draw", "Lab", "Mistake", "Task", "all_labs", "find_task"]
 

@@ -17,7 +17,7 @@ def library(queries, keys, values, M=None):
 
 
 def matrix_and_pair(draw):
-    d_value, d_key = draw.size(), draw.size()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "M": draw.normal(d_value, d_key),
         "key": draw.normal(d_key),
@@ -75,7 +75,7 @@ def _(M, key, value):
 
 
 def matrix_and_query(draw):
-    d_value, d_key = draw.size(), draw.size()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {"M": draw.normal(d_value, d_key), "query": draw.normal(d_key)}
 
 
@@ -122,7 +122,7 @@ def _(M, query):
 
 
 def pairs(draw):
-    time, d_value, d_key = draw.tokens(), draw.size(), draw.size()
+    time, d_value, d_key = draw.tokens(), draw.size("d_value"), draw.size("d_key")
     return {"keys": draw.normal(time, d_key), "values": draw.normal(time, d_value)}
 
 
@@ -177,7 +177,8 @@ def _(keys, values):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
+    batch, time = draw.size("batch"), draw.tokens()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "queries": draw.normal(batch, time, d_key),
         "keys": draw.normal(batch, time, d_key),

@@ -4,15 +4,14 @@ import torch
 import torch.nn.functional as F
 from torch import func
 
-from minititans.course.labs.rule import library, walk
+from minititans.course.labs.rule import factors, library, loss, walk
 from minititans.course.labs.task import Lab
-from minititans.memory import network
 
 LAB = Lab("02", "Surprise is a gradient")
 
 
 def pair(draw):
-    d_value, d_key = draw.size(), draw.size()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "key": draw.normal(d_key),
@@ -32,7 +31,7 @@ def pair(draw):
     ),
 )
 def associative_loss(W, key, value):
-    return network.loss([W], key, value)
+    return loss([W], key, value)
 
 
 @associative_loss.mistake(
@@ -79,15 +78,15 @@ def _(W, key, value):
     inputs=pair,
     returns="u [d_value, d_key]",
     hints=(
-        "PyTorch can differentiate your loss. By which of its three arguments?",
+        "PyTorch can differentiate your loss. With respect to which of its arguments?",
         "torch.func.grad(associative_loss) is a function: it takes what the loss takes and returns "
-        "the gradient by the first argument.",
+        "the gradient with respect to the first argument.",
         "With torch.autograd.grad instead, pass create_graph=True: the answer has to stay "
         "differentiable, because training will differentiate through it.",
     ),
 )
 def surprise_by_autograd(W, key, value):
-    return func.grad(lambda W: network.loss([W], key, value))(W)
+    return func.grad(lambda W: loss([W], key, value))(W)
 
 
 @surprise_by_autograd.mistake(
@@ -100,11 +99,12 @@ def _(W, key, value):
 
 
 @surprise_by_autograd.mistake(
-    "gradient by the key",
-    "This is the gradient by the key. The memory can change its weights, not what it is asked.",
+    "gradient with respect to the key",
+    "This is the gradient with respect to the key. The memory can change its weights, not what it "
+    "is asked.",
 )
 def _(W, key, value):
-    return func.grad(lambda key: network.loss([W], key, value))(key)
+    return func.grad(lambda key: loss([W], key, value))(key)
 
 
 @surprise_by_autograd.mistake(
@@ -138,8 +138,8 @@ def _(W, key, value):
     forbids=("autograd",),
 )
 def surprise(W, key, value):
-    found = network.surprise_factors([W[None]], key[None, None], value[None, None])
-    return -torch.outer(found.deltas[0][0, 0], found.inputs[0][0, 0])
+    (a,), (error,) = factors([W[None]], key[None, None], value[None, None])
+    return -torch.outer(error[0, 0], a[0, 0])
 
 
 @surprise.mistake(
@@ -246,7 +246,8 @@ def _(W, key, value, theta):
 @LAB.task(
     "02.5",
     "The exact step",
-    inputs=lambda draw: {"key": draw.normal(draw.size())},
+    inputs=lambda draw: {"key": draw.normal(draw.size("d_key"))},
+    never_zero=("key",),
     returns="theta []",
     hints=(
         "After the write the memory should answer the key with exactly the value. Write down that "
@@ -298,7 +299,8 @@ def _(key):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
+    batch, time = draw.size("batch"), draw.tokens()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),

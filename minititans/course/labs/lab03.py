@@ -10,7 +10,7 @@ LAB = Lab("03", "Surprise that lingers")
 
 
 def past_and_present(draw):
-    shape = draw.size(), draw.size()
+    shape = draw.size("d_value"), draw.size("d_key")
     S, u = draw.normal(*shape), draw.normal(*shape)
     return {"S": S, "u": u, "theta": draw.gate(), "eta": draw.gate()}
 
@@ -88,7 +88,7 @@ def _(S, u, theta, eta):
 
 
 def memory_and_pair(draw):
-    d_value, d_key = draw.size(), draw.size()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "S": draw.normal(d_value, d_key),
@@ -161,7 +161,7 @@ def _(W, S, key, value, theta, eta):
 
 
 def shocks_and_eta(draw):
-    batch, time = draw.size(), draw.tokens(6)
+    batch, time = draw.size("batch"), draw.tokens(6)
     return {"shocks": draw.normal(batch, time), "eta": draw.gate(batch, time)}
 
 
@@ -170,6 +170,7 @@ def shocks_and_eta(draw):
     "Momentum over time",
     inputs=shocks_and_eta,
     returns="S [batch, time]",
+    corners=({"eta": 0.01, "time": 12},),
     hints=(
         "What does token t need from token t − 1? Carry that, and nothing else, through a loop.",
         "S_t = eta_t · S_{t−1} + shock_t. For all rows of the batch at once S is a vector.",
@@ -250,6 +251,7 @@ def step_and_tokens(draw):
     "What one surprise writes in all",
     inputs=step_and_tokens,
     returns="total []",
+    corners=({"eta": 1.0, "time": 1}, {"eta": 1.0, "time": 7}, {"eta": 0.0, "time": 7}),
     hints=(
         "Follow one surprise. At its own token theta of it is written; how much at the next, where "
         "eta of the momentum is left? And at the one after?",
@@ -303,7 +305,8 @@ def _(theta, eta, tokens):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
+    batch, time = draw.size("batch"), draw.tokens()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),

@@ -10,7 +10,7 @@ LAB = Lab("04", "Learning to forget")
 
 
 def weights_and_alpha(draw):
-    shape = draw.size(), draw.size()
+    shape = draw.size("d_value"), draw.size("d_key")
     return {"W": draw.normal(*shape), "S": draw.normal(*shape), "alpha": draw.gate()}
 
 
@@ -70,7 +70,7 @@ def _(W, S, alpha):
 
 
 def memory_and_pair(draw):
-    d_value, d_key = draw.size(), draw.size()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "S": draw.normal(d_value, d_key),
@@ -150,8 +150,9 @@ def _(W, S, key, value, theta, eta, alpha):
 @LAB.task(
     "04.3",
     "What is left of a write",
-    inputs=lambda draw: {"alpha": draw.gate(draw.size(), draw.tokens(6))},
+    inputs=lambda draw: {"alpha": draw.gate(draw.size("batch"), draw.tokens(6))},
     returns="left [batch, time]",
+    corners=({"alpha": 0.99, "time": 12},),
     hints=(
         "Something is written at token s. Which tokens make it fade: s itself, those before, those "
         "after?",
@@ -210,7 +211,9 @@ def _(alpha):
 @LAB.task(
     "04.4",
     "A half-life",
-    inputs=lambda draw: {"tokens": draw.gate(draw.size(), low=1.0, high=40.0)},
+    inputs=lambda draw: {"tokens": draw.gate(draw.size("gates"), low=1.0, high=40.0)},
+    corners=({"tokens": 1.0}, {"tokens": 1000.0}),
+    never_zero=("tokens",),
     returns="alpha [gates]",
     hints=(
         "With one alpha for all tokens, how much of a write is left after n of them?",
@@ -253,7 +256,8 @@ def _(tokens):
 
 
 def sequences(draw):
-    batch, time, d_value, d_key = draw.size(), draw.tokens(), draw.size(), draw.size()
+    batch, time = draw.size("batch"), draw.tokens()
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
         "W": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),

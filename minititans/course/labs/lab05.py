@@ -6,20 +6,22 @@ import torch
 import torch.nn.functional as F
 from torch import func
 
+from minititans.course.labs.rule import factors, loss, read, rule
 from minititans.course.labs.task import Lab
-from minititans.memory import Gates, MemoryState, network, sequential
+from minititans.memory import MemoryState
 
 LAB = Lab("05", "A deeper memory")
 
 
 def layers(draw, d_key: int, d_value: int, depth: int) -> list:
-    widths = [d_key, *(draw.size() for _ in range(depth - 1)), d_value]
+    widths = [d_key, *(draw.size("hidden") for _ in range(depth - 1)), d_value]
     return [draw.normal(d_out, d_in) for d_in, d_out in pairwise(widths)]
 
 
 def weights_and_input(draw):
-    d_key, d_value = draw.size(), draw.size()
-    return {"weights": layers(draw, d_key, d_value, draw.number(1, 5)), "x": draw.normal(d_key)}
+    d_key, d_value = draw.size("d_key"), draw.size("d_value")
+    weights = layers(draw, d_key, d_value, draw.number("depth", 1, 5))
+    return {"weights": weights, "x": draw.normal(d_key)}
 
 
 @LAB.task(
@@ -35,7 +37,7 @@ def weights_and_input(draw):
     ),
 )
 def read_deep(weights, x):
-    return network.read(weights, x)
+    return read(weights, x)
 
 
 @read_deep.mistake(
@@ -82,7 +84,7 @@ def _(weights, x):
 @LAB.task(
     "05.2",
     "The slope of SiLU",
-    inputs=lambda draw: {"z": 3 * draw.normal(draw.size(1, 6))},
+    inputs=lambda draw: {"z": 3 * draw.normal(draw.size("hidden", 1, 6))},
     returns="slope [hidden]",
     hints=(
         "silu(z) = z · σ(z) is a product of two functions of z. How is a product differentiated?",
@@ -131,7 +133,7 @@ def _(z):
 
 
 def two_layers_and_pair(draw):
-    d_key, hidden, d_value = draw.size(), draw.size(), draw.size()
+    d_key, hidden, d_value = (draw.size(name) for name in ("d_key", "hidden", "d_value"))
     return {
         "W1": draw.normal(hidden, d_key),
         "W2": draw.normal(d_value, hidden),
@@ -154,8 +156,8 @@ def two_layers_and_pair(draw):
     ),
 )
 def deltas(W1, W2, key, value):
-    found = network.surprise_factors([W1[None], W2[None]], key[None, None], value[None, None])
-    return tuple(delta[0, 0] for delta in found.deltas)
+    _, errors = factors([W1[None], W2[None]], key[None, None], value[None, None])
+    return tuple(error[0, 0] for error in errors)
 
 
 @deltas.mistake(
@@ -219,8 +221,7 @@ def _(W1, W2, key, value):
     forbids=("autograd",),
 )
 def deep_surprise(W1, W2, key, value):
-    loss = lambda W1, W2: network.loss([W1, W2], key, value)  # noqa: E731
-    return func.grad(loss, argnums=(0, 1))(W1, W2)
+    return func.grad(lambda W1, W2: loss([W1, W2], key, value), argnums=(0, 1))(W1, W2)
 
 
 def _by_hand(W1, W2, key, value):
@@ -272,8 +273,8 @@ def _(W1, W2, key, value):
 
 
 def deep_memory_and_pair(draw):
-    d_key, d_value = draw.size(), draw.size()
-    weights = layers(draw, d_key, d_value, draw.number(1, 5))
+    d_key, d_value = draw.size("d_key"), draw.size("d_value")
+    weights = layers(draw, d_key, d_value, draw.number("depth", 1, 5))
     return {
         "weights": weights,
         "momentum": [draw.normal(*W.shape) for W in weights],
@@ -293,8 +294,8 @@ def deep_memory_and_pair(draw):
     hints=(
         "The rule of lab 04 does not ask what the weights are. It needs a surprise for each layer; "
         "then every layer goes its own way.",
-        "All surprises first, at the weights as they came in. torch.func.grad differentiates by a "
-        "whole list of weights at once and gives a list.",
+        "All surprises first, at the weights as they came in. torch.func.grad takes a whole list "
+        "of weights at once and gives a list of gradients.",
         "u = grad(loss)(weights) with loss(weights) = ½‖read_deep(weights, key) − value‖²; then "
         "(14) and (13) in a loop over zip(weights, momentum, u).",
     ),
@@ -302,14 +303,13 @@ def deep_memory_and_pair(draw):
 def deep_step(weights, momentum, key, value, theta, eta, alpha):
     start = [W[None, None] for W in weights]
     state = MemoryState(start, [S[None, None] for S in momentum], chunk_start=start)
-    gates = Gates(*(gate.reshape(1, 1, 1) for gate in (theta, eta, alpha)))
-    k, v = key[None, None, None], value[None, None, None]
-    _, state = sequential(k, k, v, gates, state, chunk_size=1)
+    gates = (gate.reshape(1, 1, 1) for gate in (theta, eta, alpha))
+    _, state = rule(*(x[None, None, None] for x in (key, key, value)), *gates, state)
     return [W[0, 0] for W in state.weights], [S[0, 0] for S in state.momentum]
 
 
 def _surprises(weights, key, value):
-    return func.grad(lambda weights: network.loss(weights, key, value))(list(weights))
+    return func.grad(lambda weights: loss(weights, key, value))(list(weights))
 
 
 @deep_step.mistake(

@@ -2,8 +2,9 @@
 
 import torch
 
+from minititans.course.labs.rule import rule
 from minititans.course.labs.task import Lab
-from minititans.memory import Gates, MemoryState, chunked
+from minititans.memory import MemoryState
 from minititans.memory import segment_products as library_products
 from minititans.memory.scan import linear_recurrence
 
@@ -19,6 +20,7 @@ def tokens(draw) -> int:
     "Products over a segment",
     inputs=lambda draw: {"gate": draw.gate(tokens(draw))},
     returns="P [t, i]",
+    corners=({"gate": 0.01, "time": 12},),
     hints=(
         "Write P for three tokens on paper. What is in row t that is not in row t − 1?",
         "Row t is row t − 1 times gate[t], and then a 1 is put on the diagonal. Above the diagonal "
@@ -109,6 +111,7 @@ def three_gates(draw) -> dict:
     "H, D and G",
     inputs=three_gates,
     returns=("H [t, i]", "D [t, s]", "G [t, i]"),
+    corners=({"eta": 0.01, "alpha": 0.99, "time": 12},),
     hints=(
         "Follow surprise i: with how much does it enter S_i, and what happens to it until S_t? "
         "Then follow one write from token s to token t.",
@@ -172,8 +175,9 @@ def _(theta, eta, alpha):
     "What the chunk begins with",
     inputs=lambda draw: {k: v for k, v in three_gates(draw).items() if k != "theta"},
     returns=("m [time]", "f [time]", "beta [time]"),
+    corners=({"eta": 0.01, "alpha": 0.99, "time": 12},),
     hints=(
-        "Put all surprises to zero. What is left of S₀ in S_t, of W₀ in W_t, and of S₀ in W_t?",
+        "Set all surprises to zero. What is left of S₀ in S_t, of W₀ in W_t, and of S₀ in W_t?",
         "m and beta are products from the first token on, its own gate included. For f: token s "
         "writes m_s S₀, and D[t, s] of that is left at t.",
         "torch.cumprod twice, and f = D @ m.",
@@ -218,13 +222,21 @@ def _(eta, alpha):
     return m, m.cumsum(0), beta
 
 
+@carried_over.mistake(
+    "f and beta swapped", "All three are right, but in another order: m, then f, then beta."
+)
+def _(eta, alpha):
+    m, f, beta = carried_over(eta, alpha)
+    return m, beta, f
+
+
 @carried_over.mistake("alpha for 1 − alpha", "You keep the share alpha. alpha is what goes.")
 def _(eta, alpha):
     return carried_over(eta, 1 - alpha)
 
 
 def open_chunk(draw) -> dict:
-    time, d_value, d_key = tokens(draw), draw.size(), draw.size()
+    time, d_value, d_key = tokens(draw), draw.size("d_value"), draw.size("d_key")
     shape = d_value, d_key
     return {
         "W": draw.normal(*shape),
@@ -240,12 +252,12 @@ def open_chunk(draw) -> dict:
 
 
 def library(W, S, W_start, position, queries, keys, values, theta, eta, alpha, chunk_size):
-    """The library's `chunked`, entered in the middle of a chunk; one sequence, one head."""
+    """The library's rule, entered in the middle of a chunk; one sequence, one head."""
     state = MemoryState(
         [W[None, None]], [S[None, None]], [W_start[None, None]], position, chunk_size
     )
-    q, k, v, *gates = (x[None, None] for x in (queries, keys, values, theta, eta, alpha))
-    y, state = chunked(q, k, v, Gates(*gates), state, chunk_size)
+    tokens = (x[None, None] for x in (queries, keys, values, theta, eta, alpha))
+    y, state = rule(*tokens, state, chunk_size)
     parts = (state.weights, state.momentum, state.chunk_start)
     return y[0, 0], *(part[0][0, 0] for part in parts), state.position
 
@@ -435,9 +447,9 @@ def _(W, S, W_start, keys, values, theta, eta, alpha):
 
 
 def stream_inputs(draw):
-    time, d_value, d_key = draw.tokens(9), draw.size(), draw.size()
-    chunk_size = draw.size()
-    position = draw.number(0, chunk_size - 1)
+    time, d_value, d_key = draw.tokens(9), draw.size("d_value"), draw.size("d_key")
+    chunk_size = draw.size("chunk_size")
+    position = draw.number("position", 0, chunk_size - 1)
     W, S, W_start = (draw.normal(d_value, d_key) for _ in range(3))
     if position == 0:
         W_start = W  # a chunk begins here
@@ -458,6 +470,15 @@ def stream_inputs(draw):
     "Streaming",
     inputs=stream_inputs,
     returns=("y [time, d_value]", "state (W, S, W_start, position)"),
+    corners=(
+        {"chunk_size": 4, "position": 1, "time": 1},  # one token, and the chunk stays open
+        {"chunk_size": 5, "position": 2, "time": 2},
+        {"chunk_size": 5, "position": 4, "time": 1},  # one token fills it
+        {"chunk_size": 5, "position": 2, "time": 3},
+        {"chunk_size": 5, "position": 0, "time": 3},  # a chunk is begun
+        {"chunk_size": 3, "position": 0, "time": 3},  # a whole one
+        {"chunk_size": 3, "position": 2, "time": 9},  # the end of one, two whole, a beginning
+    ),
     hints=(
         "How many tokens does the open chunk still take? Work them off, then the next chunk, until "
         "no token is left.",

@@ -1,9 +1,34 @@
-"""The library's rule for a matrix memory, in the shapes of the labs."""
+"""The library's rule in the plain form that labs 01 to 06 teach, in the shapes of the labs.
+
+Every reference that calls the library goes through `rule`, `read`, `loss` or `factors`: where the
+library offers other forms of the rule, the plain one is chosen here and nowhere else.
+"""
 
 import torch
 from torch import Tensor
 
-from minititans.memory import Gates, MemoryState, sequential
+from minititans.memory import Gates, MemoryState, chunked, network
+
+
+def rule(queries, keys, values, theta, eta, alpha, state, chunk_size=1):
+    """The one call of the library's rule, (13) to (16), in the library's own shapes."""
+    gates = Gates(theta, eta, alpha)
+    return chunked(queries, keys, values, gates, state, chunk_size, exact=False, residual=False)
+
+
+def read(weights, x):
+    return network.read(weights, x, residual=False)
+
+
+def loss(weights, key, value):
+    return network.loss(weights, key, value, residual=False)
+
+
+def factors(weights, keys, values):
+    """Surprises as outer products: inputs and errors of each layer, `[rows, time, dim]`."""
+    way = network.path(weights, keys, residual=False)
+    error = values - way.inputs[-1] @ weights[-1].mT
+    return way.inputs, [*network.errors_below(weights, way, error @ weights[-1]), error]
 
 
 def library(
@@ -16,7 +41,7 @@ def library(
     W: Tensor,
     S: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Token by token, as equations (13) to (15) say.
+    """Every surprise at the weights just before it, as equations (13) to (15) say.
 
     queries, keys, values: `[batch, time, dim]`; gates: `[batch, time]`; W and S `[d_value, d_key]`,
     with which every row begins. Returns all readings, and W and S of every row at the end.
@@ -24,8 +49,8 @@ def library(
     state = MemoryState.start([W[None]], len(keys))
     if S is not None:
         state = MemoryState(state.weights, [S.expand_as(state.weights[0])], state.weights)
-    q, k, v, *gates = (x[:, None] for x in (queries, keys, values, theta, eta, alpha))
-    y, state = sequential(q, k, v, Gates(*gates), state, chunk_size=1)
+    tokens = (x[:, None] for x in (queries, keys, values, theta, eta, alpha))  # one head
+    y, state = rule(*tokens, state)
     return y[:, 0], state.weights[0][:, 0], state.momentum[0][:, 0]
 
 

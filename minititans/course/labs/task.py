@@ -14,17 +14,15 @@ A lab is a file `labNN.py` beside this one. It reads like this:
 """
 
 import inspect
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from minititans.course.labs.corners import usual_corners
+from minititans.course.labs.draw import EQUAL, LARGE, SMALL, Corner, Draw
 
-CASES = 12  # inputs that one check looks at
-LARGE = 10  # the case with sizes of more than four
+RANDOM = range(6, EQUAL)  # the cases that are different with every seed
+FIXED_SEED = 10**6  # of the cases that are in every check; no check has a seed as large
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,10 @@ class Task:
     inputs:    from a `Draw` to the arguments, in the order of the function's signature
     returns:   a name and axes for each result, "W [d_value, d_key]"; one result or a tuple
     hints:     three, each says more than the one before
-    gradients: whether derivatives by the tensors among the arguments are compared too
+    gradients: whether derivatives with respect to the arguments are compared too
     forbids:   "autograd", "loop": ways to the right numbers that the task's text rules out
+    corners:   inputs that are in every check, beside those that every task has (see corners.py)
+    never_zero: arguments for which a tensor of zeros is no question
     """
 
     id: str
@@ -58,6 +58,8 @@ class Task:
     hints: tuple[str, str, str]
     gradients: bool = True
     forbids: tuple[str, ...] = ()
+    corners: tuple[Corner, ...] = ()
+    never_zero: tuple[str, ...] = ()
     mistakes: list[Mistake] = field(default_factory=list)
 
     def __call__(self, *args, **kwargs):
@@ -89,20 +91,31 @@ class Task:
 
         return add
 
-    def cases(self, seed: int) -> list[dict[str, Any]]:
-        """The arguments that a check with this seed calls the function with."""
-        return [self.inputs(Draw(seed, case)) for case in range(CASES)]
+    def cases(self, seed: int | None) -> list[dict[str, Any]]:
+        """The arguments that a check with this seed calls the function with.
 
-    def draws(self, seed: int) -> list["Draw"]:
-        """What was drawn for each of these cases: sizes, tokens, gates at their limits."""
-        draws = [Draw(seed, case) for case in range(CASES)]
+        The fixed ones come first: a wrong answer that they show is wrong whatever the seed. With
+        `None` there are no others.
+        """
+        return [draw.finish(self.inputs(draw)) for draw in self._draws(seed)]
+
+    def draws(self, seed: int | None) -> list[Draw]:
+        """What was drawn for each of these cases: sizes, tokens, and which corner it is."""
+        draws = self._draws(seed)
         for draw in draws:
-            self.inputs(draw)
+            draw.finish(self.inputs(draw))
         return draws
 
-    def of_length(self, seed: int, tokens: int) -> dict[str, Any]:
+    def _draws(self, seed: int | None) -> list[Draw]:
+        small = Draw(FIXED_SEED, SMALL)
+        corners = [*usual_corners(small, self.inputs(small), self.never_zero), *self.corners]
+        fixed = [Draw(FIXED_SEED, case) for case in range(EQUAL + 1)]
+        fixed += [Draw(FIXED_SEED, EQUAL + n, corner=c) for n, c in enumerate(corners, start=1)]
+        return fixed + [Draw(seed, case) for case in RANDOM if seed is not None]
+
+    def of_length(self, tokens: int) -> dict[str, Any]:
         """The arguments of the large case, with so many tokens."""
-        return self.inputs(Draw(seed, LARGE, tokens))
+        return self.inputs(Draw(FIXED_SEED, LARGE, tokens))
 
 
 @dataclass(frozen=True)
@@ -123,90 +136,16 @@ class Lab:
         hints: tuple[str, str, str],
         gradients: bool = True,
         forbids: tuple[str, ...] = (),
+        corners: tuple[Corner, ...] = (),
+        never_zero: tuple[str, ...] = (),
     ) -> Callable[[Callable], Task]:
         """Make the decorated function the reference of a task of this lab."""
 
         def add(reference):
             names = (returns,) if isinstance(returns, str) else returns
-            task = Task(id, title, reference, inputs, names, hints, gradients, forbids)
+            asked = (names, hints, gradients, forbids, corners, never_zero)
+            task = Task(id, title, reference, inputs, *asked)
             self.tasks.append(task)
             return task
 
         return add
-
-
-class Draw:
-    """Sizes, tensors and gates for one case, from a seed; everything is float64.
-
-    Case 0 is a small one to calculate by hand: every size is 3 and numbers have one decimal.
-    Case 1 has size 1 throughout. In every third case half of the gates are exactly 0 or 1. Case
-    `LARGE` has sizes beyond those of all other cases, no two of them equal. The rest is random,
-    but every size has its turn.
-    """
-
-    def __init__(self, seed: int, case: int, tokens: int | None = None):
-        self.seed, self.case = seed, case
-        self.length = tokens  # in place of what `tokens` would draw
-        self.limits = case % 3 == 2
-        self.at_limits = False  # whether a gate really was exactly at one of them
-        self.gates = 0  # how many were drawn
-        self.sizes: list[int] = []
-        self.time: int | None = None  # how many tokens
-        self.turns = 0  # how many whole numbers were drawn
-        self.rng = torch.Generator().manual_seed(1_000 * seed + case)
-
-    def size(self, low: int = 1, high: int = 4) -> int:
-        """Of an axis: usually from low to high, in the large case a little more."""
-        if self.case == LARGE:
-            free = [n for n in range(high + 1, high + 6) if n not in self.sizes]
-            free = free or list(range(high + 1, high + 6))
-            self.sizes.append(free[self._deal(0, len(free) - 1)])
-        else:
-            self.sizes.append(self._deal(low, high))
-        return self.sizes[-1]
-
-    def tokens(self, high: int = 4) -> int:
-        """How many there are in a sequence: from 1 to high, in the large case from 12 to 20."""
-        if self.length is not None:
-            self.time = self.length
-        else:
-            self.time = self._deal(12, 20) if self.case == LARGE else self._deal(1, high)
-        self.sizes.append(self.time)
-        return self.time
-
-    def number(self, low: int, high: int) -> int:
-        """A whole number that must not be larger than high, nor smaller than low."""
-        return high if self.case == LARGE else self._deal(low, high)
-
-    def _deal(self, low: int, high: int) -> int:
-        self.turns += 1
-        if self.case in (0, 1):
-            return max(low, min(high, 3 if self.case == 0 else 1))
-        # Cases draw from one shuffled pack: every number comes once before any comes twice.
-        turn = self.case - 2 - (self.case > LARGE)
-        rounds, place = divmod(turn, high - low + 1)
-        pack = list(range(low, high + 1))
-        random.Random(f"{self.seed} {self.turns} {rounds}").shuffle(pack)
-        return pack[place]
-
-    def normal(self, *shape: int) -> Tensor:
-        numbers = torch.randn(shape, generator=self.rng, dtype=torch.float64)
-        return numbers.round(decimals=1) if self.case == 0 else numbers
-
-    def unit(self, *shape: int) -> Tensor:
-        """Vectors of length 1 along the last axis."""
-        return F.normalize(self.normal(*shape), dim=-1)
-
-    def gate(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Numbers between low and high, in some cases many of them exactly low or exactly high.
-
-        Which ones is not left to chance: every place has its turn at both.
-        """
-        share = 0.1 + 0.8 * torch.rand(shape, generator=self.rng, dtype=torch.float64)
-        if self.limits:
-            turn = (torch.arange(share.numel()).reshape(shape) + self.case // 3 + self.gates) % 4
-            share = share.masked_fill(turn == 1, 0.0).masked_fill(turn == 3, 1.0)
-            self.at_limits |= bool((turn % 2 == 1).any())
-        self.gates += 1
-        values = low + (high - low) * share
-        return values.round(decimals=1) if self.case == 0 else values

@@ -5,7 +5,6 @@ gates        the products of gates
 writing      the loop over chunks
 recall       what the way back needs to know again
 backward     back through one chunk
-reading      a layer answers, for many chunks at once
 """
 
 from minititans.memory.fast.rule import fast

@@ -8,7 +8,6 @@ from functools import reduce
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from minititans.memory.chunked import Layers
@@ -33,7 +32,8 @@ def chunk_back(
     """From W and S after a chunk to all before it.
 
     Returns `Derivatives`, in which A begins with that of the keys; those with respect to the
-    weights where surprise was measured; and those of the values and of the five `Products`.
+    weights where surprise was measured; and those of the values, the last rows of `Products` and
+    `Before`.
     """
     below = [Below(*chunk.below[i : i + 6]) for i in range(0, len(chunk.below), 6)]
     d_P = write_back(chunk, d, d_W_after, d_S_after)
@@ -41,17 +41,16 @@ def chunk_back(
     d_at: list[Tensor | None] = [None] * rule.layers
     d_back, d_slopes, d_norms = errors_back(rule, chunk, below, d, d_at)
     if rule.exact:
-        d_v, d_P = exact_back(chunk, d, d_back, d_P)
+        d_v, *d_before = exact_back(chunk, d, d_back)
     else:
-        d_v = frozen_back(chunk, d, d_at, d_back)
-        d_P = Products(*(F.pad(x, (0, 0, y.shape[1] - 1, 0)) for x, y in zip(d_P, chunk.P)))
+        d_v, *d_before = frozen_back(chunk, d, d_at, d_back), *map(torch.zeros_like, chunk.before)
     path_back(rule, chunk, below, d, d_at, d_slopes, d_norms)
-    return d, d_at, [d_v, *d_P]
+    return d, d_at, [d_v, *d_P, *d_before]
 
 
 def write_back(chunk: Recalled, d: Derivatives, d_W_after: Layers, d_S_after: Layers) -> Products:
     """Through `W ← β W + f S + Eᵀ (G ⊙ A)` and `S ← m S + Eᵀ (H ⊙ A)`, with the last rows of P."""
-    H, G, m, f, beta = (x[:, -1:] for x in chunk.P)
+    H, G, m, f, beta = chunk.P
     H, G = H.mT, G.mT  # [rows, b, 1]
     d_P = []
     for l, (W, S, A, E) in enumerate(zip(chunk.W, chunk.S, chunk.A, chunk.E)):
@@ -96,34 +95,32 @@ def errors_back(
 
 
 def exact_back(
-    chunk: Recalled, d: Derivatives, d_back: Tensor | None, d_P: Products
-) -> tuple[Tensor, Products]:
+    chunk: Recalled, d: Derivatives, d_back: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Through the triangular system and `back = β⁻ ⊙ (E W) + f⁻ ⊙ (E S) + (G⁻ ⊙ (E Eᵀ)) A`."""
     last, W, S, A, E = Last(*chunk.last), chunk.W[-1], chunk.S[-1], chunk.A[-1], chunk.E[-1]
+    G, f, beta = chunk.before
     d_E = d.E[-1]
     if d_back is not None:
         d_N = torch.bmm(d_back, A.mT)  # of G⁻ ⊙ (E Eᵀ)
-        d_EE = last.G * d_N
-        scaled_W, scaled_S = last.beta * d_back, last.f * d_back
+        d_EE = G * d_N
+        scaled_W, scaled_S = beta * d_back, f * d_back
         d_E = torch.baddbmm(d_E, scaled_W, W.mT).baddbmm_(scaled_S, S.mT)
         d_E = d_E.baddbmm_(d_EE + d_EE.mT, E)
     d_v = torch.bmm(last.inverse.mT, d_E)  # of the system's right-hand side
     d_L = torch.bmm(d_v, E.mT)  # minus that of its matrix, as that of A Wᵀ is minus d_v
-    d_AA = last.G * d_L
-    of_W, of_S = last.beta * d_v, last.f * d_v
+    d_AA = G * d_L
+    of_W, of_S = beta * d_v, f * d_v
     d_A = torch.bmm(of_W, W).baddbmm_(of_S, S).baddbmm_(d_AA + d_AA.mT, A)
     d_G, d_f, d_beta = -last.AA * d_L, -dot(d_v, last.AS), -dot(d_v, last.AW)
     d_W, d_S = -torch.bmm(of_W.mT, A), -torch.bmm(of_S.mT, A)
     if d_back is not None:
-        d_A = d_A - torch.bmm((last.G * last.EE).mT, d_back)
+        d_A = d_A - torch.bmm((G * last.EE).mT, d_back)
         d_G = torch.addcmul(d_G, last.EE, d_N)
         d_f, d_beta = d_f + dot(last.ES, d_back), d_beta + dot(last.EW, d_back)
         d_W, d_S = d_W.baddbmm_(E.mT, scaled_W), d_S.baddbmm_(E.mT, scaled_S)
     d.A[-1], d.W[-1], d.S[-1] = d.A[-1] - d_A, d.W[-1] + d_W, d.S[-1] + d_S
-    # One row later again; the last rows are those that were written.
-    late = zip((d_G, d_f, d_beta), (d_P.G, d_P.f, d_P.beta))
-    d_G, d_f, d_beta = (torch.cat([x[:, 1:], row], 1) for x, row in late)
-    return d_v, d_P._replace(G=d_G, f=d_f, beta=d_beta)
+    return d_v, d_G, d_f, d_beta
 
 
 def frozen_back(

@@ -19,7 +19,7 @@ from torch.autograd import Function
 
 from minititans.memory.fast.derivatives import call, dot, given
 from minititans.memory.gates import Products, segment_products
-from minititans.memory.precision import in_full_precision
+from minititans.precision import in_full_precision
 
 
 def chunk_products(theta: Tensor, eta: Tensor, alpha: Tensor) -> Products:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from minititans.memory.chunked import Layers
 from minititans.memory.fast.derivatives import dot
-from minititans.memory.gates import Products
+from minititans.memory.gates import Before, Products
 from minititans.memory.network import length, narrowed, widened
 
 
@@ -40,9 +40,6 @@ class Below(NamedTuple):
 class Last(NamedTuple):
     """The exact layer: `(I + G⁻ ⊙ (A Aᵀ)) E = V − β⁻ ⊙ (A W₀ᵀ) − f⁻ ⊙ (A S₀ᵀ)`."""
 
-    G: Tensor  # G⁻, f⁻, β⁻: one row earlier
-    f: Tensor
-    beta: Tensor
     inverse: Tensor  # of the triangular matrix
     AA: Tensor  # A Aᵀ and E Eᵀ, [..., b, b]
     EE: Tensor
@@ -60,15 +57,17 @@ class Recalled(NamedTuple):
     at: Layers  # where surprise was measured
     A: Layers
     E: Layers
-    P: list[Tensor]
+    P: list[Tensor]  # the last rows of `Products`, and `Before`
+    before: list[Tensor]
     last: list[Tensor]
     below: list[Tensor]  # one `Below` after the other
 
 
 def recall(
-    rule: Rule, A: Layers, E: Layers, P: Products, W: Layers, S: Layers, at: Layers
-) -> Recalled:
-    last, back = recall_last(rule, A[-1], E[-1], P, W[-1], S[-1], at[-1])
+    rule: Rule, A: Layers, E: Layers, P: Products, before: Before,
+    W: Layers, S: Layers, at: Layers,
+) -> Recalled:  # fmt: skip
+    last, back = recall_last(rule, A[-1], E[-1], before, W[-1], S[-1], at[-1])
     below = []
     for l in reversed(range(rule.layers - 1)):
         z = torch.bmm(A[l], at[l].mT)
@@ -86,22 +85,21 @@ def recall(
         if l > 0:
             back = torch.bmm(slope * r, at[l])
             back = back + narrowed(r, back.shape[-1]) if rule.residual else back
-    return Recalled(W, S, at, A, E, list(P), last, below)
+    return Recalled(W, S, at, A, E, list(P), list(before), last, below)
 
 
 def recall_last(
-    rule: Rule, A: Tensor, E: Tensor, P: Products, W: Tensor, S: Tensor, at: Tensor
+    rule: Rule, A: Tensor, E: Tensor, before: Before, W: Tensor, S: Tensor, at: Tensor
 ) -> tuple[list[Tensor], Tensor]:
     """`Last`, and the error at the last layer's input."""
     if not rule.exact:
         return [], torch.bmm(E, at)
-    G, f = (F.pad(x, (0, 0, 1, 0))[:, :-1] for x in (P.G, P.f))
-    beta = F.pad(P.beta, (0, 0, 1, 0), value=1.0)[:, :-1]
+    G, f, beta = before
     AA, EE = torch.bmm(A, A.mT), torch.bmm(E, E.mT)
     EW, ES = torch.bmm(E, W), torch.bmm(E, S)
     back = torch.baddbmm(beta * EW + f * ES, G * EE, A)
     AW, AS = torch.bmm(A, W.mT), torch.bmm(A, S.mT)
-    return [*Last(G, f, beta, inverse(G * AA), AA, EE, EW, ES, AW, AS)], back
+    return [*Last(inverse(G * AA), AA, EE, EW, ES, AW, AS)], back
 
 
 def inverse(L: Tensor) -> Tensor:

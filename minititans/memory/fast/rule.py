@@ -7,21 +7,18 @@ prepared at once, then the loop measures and writes them one by one, then all of
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.chunked import chunked
+from minititans.memory.chunked import chunked, read
 from minititans.memory.fast.gates import chunk_products
-from minititans.memory.fast.reading import read_layer
 from minititans.memory.fast.recall import Rule
-from minititans.memory.fast.writing import Written, write_chunks
-from minititans.memory.gates import Gates, Products
-from minititans.memory.network import join
-from minititans.memory.precision import full_precision
+from minititans.memory.fast.writing import write_chunks
+from minititans.memory.gates import Gates
 from minititans.memory.state import MemoryState, pieces
 from minititans.memory.trace import Trace
+from minititans.precision import full_precision
 
 # The target number of elements in each tensor of the chunks that are prepared, written and read
 # together: enough to fill the matmuls, few enough to stay in the cache.
@@ -74,7 +71,7 @@ def fast(
             cut = [rearrange(x, "r (n b) ... -> (n r) b ...", b=size) for x in piece]
             P = chunk_products(*cut[3:])
             written = write_chunks(rule, *cut[1:3], P, W, S, W if position == 0 else at)
-            y = read(cut[0], P, written, residual)
+            y = read(cut[0], P, written.W, written.S, written.A, written.E, residual)
             readings.append(rearrange(y, "(n r) b d -> r (n b) d", n=n))
             if (position + length) % chunk_size and position == 0:
                 at = W
@@ -100,12 +97,3 @@ def spans(time: int, position: int, chunk_size: int, most: int):
     for length, size in pieces(time, position, chunk_size):
         for first in range(0, length, most * size):
             yield min(most * size, length - first), size
-
-
-def read(X: Tensor, P: Products, written: Written, residual: bool) -> Tensor:
-    """Every token's query answered by its own W_t, layer by layer: `[n·rows, b, d_out]`."""
-    layers = list(zip(written.W, written.S, written.A, written.E))
-    for number, layer in enumerate(layers):
-        y = read_layer(X, *layer, P.G, P.f, P.beta)
-        X = join(X, F.silu(y), residual) if number + 1 < len(layers) else y
-    return X

@@ -18,8 +18,8 @@ from minititans.memory.chunked import Layers, surprise, write
 from minititans.memory.fast.backward import Derivatives, chunk_back
 from minititans.memory.fast.derivatives import call, given, split
 from minititans.memory.fast.recall import Rule, recall
-from minititans.memory.gates import Products
-from minititans.memory.precision import in_full_precision
+from minititans.memory.gates import Before, Products
+from minititans.precision import in_full_precision
 
 
 class Written(NamedTuple):
@@ -43,13 +43,15 @@ class Written(NamedTuple):
 def write_chunks(
     rule: Rule, k: Tensor, v: Tensor, P: Products, W: Layers, S: Layers, W_start: Layers
 ) -> Written:
-    """Learn n chunks, going on from W and S; k, v, P: `[n·rows, b, …]`, of H and m the last rows.
+    """Learn n chunks, going on from W and S; k, v, P: `[n·rows, b, …]`.
 
     W_start is where the first chunk's surprise is measured: W, unless it was begun before.
     """
     # As views: the compiler would refuse the same tensor twice, as W and as W_start.
     W_start = [w.view_as(w) for w in W_start]
-    written = Written.of(call(_WriteChunks, rule, k, v, *P, *W, *S, *W_start), len(W))
+    last = [x[:, -1:] for x in P]
+    outputs = call(_WriteChunks, rule, k, v, *last, *P.before(), *W, *S, *W_start)
+    written = Written.of(outputs, len(W))
     return written._replace(A=[k, *written.A])
 
 
@@ -59,11 +61,11 @@ class _WriteChunks(Function):
     @staticmethod
     @in_full_precision
     def forward(rule: Rule, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        P, (W, S, at) = tensors[:5], thirds(tensors[5:])
+        gates, (W, S, at) = tensors[:8], thirds(tensors[8:])
         began, found = [], []
-        for k_n, v_n, *P_n in zip(*(x.chunk(rule.chunks) for x in (k, v, *P))):
-            P_n = Products(*P_n)
-            A, E, _ = surprise(k_n, v_n, P_n, W, S, at, rule.exact, rule.residual)
+        for k_n, v_n, *gates_n in zip(*(x.chunk(rule.chunks) for x in (k, v, *gates))):
+            P_n, before = Products(*gates_n[:5]), Before(*gates_n[5:])
+            A, E, _ = surprise(k_n, v_n, before, W, S, at, rule.exact, rule.residual)
             E = [e * step for e, step in zip(E, rule.steps)]
             began.append((*W, *S))
             found.append((*E, *A[1:]))
@@ -81,13 +83,14 @@ class _WriteChunks(Function):
     @in_full_precision
     def backward(ctx, *d_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
         rule, saved = ctx.rule, ctx.saved_tensors
-        inputs, outputs = saved[: 7 + 3 * rule.layers], saved[7 + 3 * rule.layers :]
-        k, P, at = inputs[0], Products(*inputs[2:7]), thirds(inputs[7:])[2]
+        k, _, *gates = saved[:10]
+        P, before = Products(*gates[:5]), Before(*gates[5:])
+        at, outputs = saved[10 + 2 * rule.layers :][: rule.layers], saved[10 + 3 * rule.layers :]
         written = Written.of(outputs, rule.layers)
         d = Written.of(given(d_outputs, outputs), rule.layers)
-        at = at if rule.chunks == 1 else written.W
+        at = list(at) if rule.chunks == 1 else written.W
         A = [k, *written.A]
-        recalled = recall(rule, A, written.E, P, written.W, written.S, at)
+        recalled = recall(rule, A, written.E, P, before, written.W, written.S, at)
         asked = Derivatives(d.W, d.S, [torch.zeros_like(k), *d.A], d.E)
 
         d_W, d_S, found = d.W_after, d.S_after, []

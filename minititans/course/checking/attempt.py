@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minititans.course.check_errors import error_words, is_a_hole, kind_of, where
-from minititans.course.check_limit import Budget, OutOfTime, call_within
-from minititans.course.check_record import Attempt
-from minititans.course.check_rules import LENGTHS, Forbidden, operations, without_autograd
+from minititans.course.checking.errors import error_words, explained, is_a_hole, kind_of, where
+from minititans.course.checking.guard import no_way_out, settings_kept
+from minititans.course.checking.limit import Budget, OutOfTime, call_within
+from minititans.course.checking.record import Attempt
+from minititans.course.checking.rules import LENGTHS, Forbidden, operations, without_autograd
 from minititans.course.labs.task import Task
 
 LIMIT = 10.0  # seconds of work for all calls of one check; right answers need a tenth of one
@@ -25,9 +26,9 @@ DEPTH = 4  # lists inside lists that are looked into
 
 
 def run_all(
-    task: Task, function: Any, seed: int = 0, limit: float = LIMIT, rules: bool = True
+    task: Task, function: Any, seed: int | None = 0, limit: float = LIMIT, rules: bool = True
 ) -> list[Attempt]:
-    """One attempt for each case of the task, up to the first that has a problem.
+    """One attempt for each case of the task, up to the first that is hopeless.
 
     A last one repeats case 0, for functions whose answer depends on what was asked before.
     rules: whether what the task forbids is looked at; for our own functions it is not
@@ -36,9 +37,9 @@ def run_all(
 
 
 def run_each(
-    task: Task, function: Any, seed: int, limit: float, rules: bool = True
+    task: Task, function: Any, seed: int | None, limit: float, rules: bool = True
 ) -> Iterator[Attempt]:
-    """The same, one at a time, for whoever may have seen enough before the last."""
+    """The same, one at a time, for a caller who may have seen enough before the last."""
     if not callable(function) or inspect.isclass(function):
         yield Attempt("not a function", kind_of(function))
         return
@@ -47,9 +48,9 @@ def run_each(
     for number, arguments in enumerate([*cases, cases[0]]):
         attempt = run_one(task, function, arguments, budget, rules)
         if number == len(cases) and rules and "loop" in task.forbids and not attempt.problem:
-            count_operations(task, function, seed, budget, attempt)
+            count_operations(task, function, budget, attempt)
         yield attempt
-        if attempt.problem:
+        if attempt.problem not in ("", "raised"):  # what raises here may tell more elsewhere
             return
 
 
@@ -89,16 +90,14 @@ def run_one(
     return attempt
 
 
-def count_operations(
-    task: Task, function: Callable, seed: int, budget: Budget, attempt: Attempt
-) -> None:
+def count_operations(task: Task, function: Callable, budget: Budget, attempt: Attempt) -> None:
     """How much work the answer is for fewer and for more tokens, everything else being equal.
 
     Only what is done with matrices counts. Numbers such as gates may be gone through one by one.
     """
     with _noting(task, attempt):
         for tokens in LENGTHS:
-            given = _copy(task.of_length(seed, tokens), requires_grad=True, at_least=2)
+            given = _copy(task.of_length(tokens), requires_grad=True, at_least=2)
             answer = call_within(budget, function, *given.values())
             attempt.counts.append(operations(list(flatten(answer, task.names).values())))
 
@@ -111,6 +110,8 @@ def _noting(task: Task, attempt: Attempt) -> Iterator[None]:
         with (
             contextlib.redirect_stdout(printed),
             contextlib.redirect_stderr(printed),
+            settings_kept(),
+            no_way_out(),
             torch.enable_grad(),
         ):
             yield
@@ -120,11 +121,12 @@ def _noting(task: Task, attempt: Attempt) -> Iterator[None]:
         attempt.problem = "stopped"
     except Forbidden as error:
         attempt.problem, attempt.detail = "forbidden", where(error)
-    except BaseException as error:  # SystemExit too: a student's exit() must not end the kernel
+    except BaseException as error:  # SystemExit too
         if is_a_hole(task, error):
             attempt.problem, attempt.detail = "not written", str(error)[:500]
         else:
-            attempt.problem, attempt.detail = "raised", f"{error_words(error)}{where(error)}"
+            attempt.problem = "raised"
+            attempt.detail = f"{error_words(error)}{where(error)}{explained(error)}"
     attempt.printed = attempt.printed or printed.getvalue()
 
 
@@ -156,6 +158,8 @@ def _write_down(answer: Any, names: list[str], attempt: Attempt) -> None:
             with torch._C.DisableTorchFunctionSubclass():
                 if leaf.layout != torch.strided or leaf.device.type != "cpu":
                     attempt.odd[name] = f"a tensor on {leaf.device} with {leaf.layout}"
+                elif leaf.is_complex():
+                    attempt.odd[name] = "a tensor of complex numbers"
                 else:
                     attempt.values[name] = leaf.detach().as_subclass(Tensor).clone()
         elif type(leaf) is int:
@@ -231,8 +235,11 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 class _Beginning(io.StringIO):
-    """Keeps the beginning of what is printed: a function may print for ever."""
+    """Keeps the beginning of what is printed: a function may print forever, or close it."""
 
     def write(self, text: str) -> int:
         super().write(text[: max(0, PRINTED - self.tell())])
         return len(text)
+
+    def close(self) -> None:
+        pass

@@ -40,7 +40,7 @@ def without_autograd() -> Iterator[None]:
     ...     torch.func.grad(torch.sin)(torch.tensor(0.0))
     Traceback (most recent call last):
     ...
-    minititans.course.check_rules.Forbidden
+    minititans.course.checking.rules.Forbidden
     >>> torch.func.grad(torch.sin)(torch.tensor(0.0))
     tensor(1.)
     """

@@ -1,6 +1,6 @@
 """Judge what a student's function did: right, or what differs, and which mistake it looks like."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
@@ -8,18 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minititans.course.check_attempt import run_all, run_each
-from minititans.course.check_record import Attempt
-from minititans.course.check_rules import loops
-from minititans.course.check_words import (
+from minititans.course.checking.attempt import run_all, run_each, run_one
+from minititans.course.checking.limit import Budget
+from minititans.course.checking.patterns import where_it_differs
+from minititans.course.checking.record import Attempt
+from minititans.course.checking.rules import loops
+from minititans.course.checking.words import (
     KINDS,
+    TOLERANCE,
+    gradient_difference,
+    problem_words,
     structure_difference,
     value_difference,
-    where_it_differs,
 )
 from minititans.course.labs.task import Mistake, Task
 
-TOLERANCE = 1e-9  # of the largest number in the answer; float64 leaves about 1e-15
 PATIENCE = 60.0  # seconds for a reference or a mistake, which need far less
 NO_MISTAKE = (
     "not written", "not a function", "signature", "forbidden", "stopped", "too slow", "unsteady",
@@ -49,7 +52,7 @@ class Result:
         return self.mistake or KINDS[self.kind]
 
 
-def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
+def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
     """Compare a function's attempts with the reference's, then with those of the mistakes."""
     expected = right_answers(task, seed)
     wrong = [
@@ -66,7 +69,8 @@ def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
     if not wrong:  # cut short, which only a hostile process would send
         wrong = [(0, "stopped", "It was interrupted before it had answered.")]
 
-    case, kind, words = wrong[0]
+    # "The numbers are right, but the gradient …" is said only if all numbers are right.
+    case, kind, words = next((each for each in wrong if each[1] != "gradients"), wrong[0])
     if case == len(expected) - 1 and kind != "forbidden" and not attempts[case].problem:
         # the repetition of case 0, which was right the first time
         kind = "unsteady"
@@ -78,8 +82,8 @@ def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
     mistake = find_mistake(task, attempts, kind, seed)
     if mistake:
         lines.append(mistake.says)
-    elif kind == "values":
-        numbers = [number for number, *_ in wrong]
+    elif kind in ("values", "gradients", "not finite", "raised"):
+        numbers = [case, *(number for number, *_ in wrong if number != case)]
         lines += where_it_differs(task, attempts, expected, numbers, task.draws(seed))
     if attempts and attempts[case].printed:
         lines.append("It printed: " + "\n".join(attempts[case].printed.splitlines()[:10]))
@@ -97,11 +101,11 @@ def judge(task: Task, attempts: list[Attempt], seed: int = 0) -> Result:
 def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:
     """What is wrong with one attempt: its kind and a sentence; None when nothing is."""
     if attempt.problem:
-        return attempt.problem, _problem_words(task, attempt)
+        return attempt.problem, problem_words(task, attempt)
     if attempt.changed:
         names = " and ".join(attempt.changed)
         return "changed inputs", (
-            f"It changes its own input {names}. Whoever called it still needs {names} as it was: "
+            f"It changes its own input {names}. The caller still needs {names} as it was: "
             "make something new instead of +=, [...] = , or a method that ends in _."
         )
     if found := structure_difference(task, attempt, right):
@@ -114,16 +118,19 @@ def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] 
             return "values", value_difference(name, value, wanted)
     for name, wanted in right.gradients.items():
         if not _same(attempt.gradients.get(name), wanted):
-            return "gradients", _gradient_words(name, attempt.gradients.get(name), wanted)
+            return "gradients", gradient_difference(name, attempt.gradients.get(name), wanted)
     return None
 
 
-def find_mistake(task: Task, attempts: list[Attempt], kind: str, seed: int) -> Mistake | None:
+def find_mistake(
+    task: Task, attempts: list[Attempt], kind: str, seed: int | None
+) -> Mistake | None:
     """The first mistake in the bank that does what this function did, on every input."""
     if kind in NO_MISTAKE:
         return None
+    asked = replace(task, gradients=kind == "gradients")  # half of the work, where it is enough
     for mistake in task.mistakes:
-        theirs = run_each(task, mistake.answer, seed, PATIENCE, rules=False)
+        theirs = run_each(asked, mistake.answer, seed, PATIENCE, rules=False)
         pairs = zip_longest(attempts, theirs)  # ends at the first difference
         if all(_behaves_like(*pair, gradients=kind == "gradients") for pair in pairs):
             return mistake
@@ -131,9 +138,14 @@ def find_mistake(task: Task, attempts: list[Attempt], kind: str, seed: int) -> M
 
 
 @lru_cache(maxsize=128)
-def right_answers(task: Task, seed: int) -> list[Attempt]:
+def right_answers(task: Task, seed: int | None) -> list[Attempt]:
     """What the reference does, kept: a class of students is judged on the same inputs."""
-    return run_all(task, task.reference, seed, PATIENCE, rules=False)
+    if seed is None:
+        return run_all(task, task.reference, None, PATIENCE, rules=False)
+    *fixed, again = right_answers(task, None)
+    budget, fresh = Budget(PATIENCE), task.cases(seed)[len(fixed) :]
+    random = [run_one(task, task.reference, case, budget, rules=False) for case in fresh]
+    return [*fixed, *random, again]
 
 
 def _behaves_like(attempt: Attempt | None, other: Attempt | None, gradients: bool) -> bool:
@@ -157,10 +169,10 @@ def _behaves_like(attempt: Attempt | None, other: Attempt | None, gradients: boo
 def _same(found: Tensor | int | None, wanted: Tensor | int | None) -> bool:
     """Equal up to rounding; NaN equals NaN, so that a mistake that makes NaN can be recognised."""
     if not isinstance(found, Tensor) or not isinstance(wanted, Tensor):
-        # A derivative that is zero everywhere may be missing: the function does not depend on it.
+        # A derivative that is zero up to rounding may be missing: nothing depends on it.
         tensor = found if isinstance(found, Tensor) else wanted
         if isinstance(tensor, Tensor) and (found is None or wanted is None):
-            return not tensor.any()
+            return bool((tensor.abs() <= TOLERANCE).all())
         return type(found) is type(wanted) and found == wanted
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return False
@@ -177,42 +189,3 @@ def _broken_rule(task: Task, attempts: list[Attempt]) -> str | None:
             "are, the more operations your answer takes: it goes through them one by one."
         )
     return None
-
-
-def _problem_words(task: Task, attempt: Attempt) -> str:
-    if attempt.problem == "forbidden":
-        return f"{task.id} asks for the closed form: no autograd here.{attempt.detail}"
-    if attempt.problem == "raised":
-        return f"It stopped with {attempt.detail}"
-    if attempt.problem == "not a function":
-        return (
-            f"check got {attempt.detail}, not a function. Give it the function itself, without "
-            f'calling it: check("{task.id}", {task.function})'
-        )
-    if attempt.problem == "signature":
-        return f"It cannot be called as {task.signature}: {attempt.detail}."
-    if attempt.problem == "too slow":
-        return (
-            "It took too long and was stopped; the right answer needs a moment only. Does a loop "
-            "never end?"
-        )
-    if attempt.problem == "stopped":
-        return "It was interrupted before it had answered."
-    return attempt.detail or f"Write {task.signature}."  # the hole says what to do
-
-
-def _gradient_words(name: str, found: Tensor | None, wanted: Tensor | None) -> str:
-    if found is None:
-        return (
-            f"The numbers are right, but no gradient flows back to {name}. These cut it off: "
-            "torch.no_grad, .detach(), .data, .item(), torch.tensor(...), numpy; and "
-            "torch.autograd.grad without create_graph=True."
-        )
-    if wanted is None:
-        return f"The numbers are right, but the answer should not depend on {name}."
-    if not torch.isfinite(found).all():
-        return f"The numbers are right, but the gradient by {name} is NaN or infinite."
-    return (
-        f"The numbers are right, but the gradient by {name} is not: part of the way back to it is "
-        "cut off. Is there a .detach(), .data or .item() on the way?"
-    )

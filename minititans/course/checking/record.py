@@ -17,7 +17,7 @@ class Attempt:
     problem:   why there are no values: "raised", "too slow", ... and `detail` in words
     values:    each result by its name, `W` or `weights[1]`: a tensor or a whole number
     odd:       results that are neither, with their type in words
-    gradients: the derivative by each tensor among the arguments; None where none flows
+    gradients: the derivative with respect to each tensor among the arguments; None where none flows
     changed:   the arguments that the call changed
     printed:   the beginning of what it printed
     counts:    in the last attempt at a task that forbids loops: operations for fewer tokens and for
