@@ -120,8 +120,8 @@ class NeuralMemory(nn.Module):
     def backend_in_use(self) -> str:
         """The backend that a call takes: what "auto" stands for on the device the layer is on.
 
-        >>> NeuralMemory(dim=32, backend="scan").backend_in_use
-        'scan'
+        >>> NeuralMemory(dim=32, backend="chunked").backend_in_use
+        'chunked'
         """
         return self._backend()
 
