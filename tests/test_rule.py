@@ -351,19 +351,6 @@ def test_a_rule_may_be_called_under_autocast(rule):
     assert torch.equal(y, expected)
 
 
-def test_the_hand_written_derivatives_keep_full_precision_under_autocast():
-    case = random_case(time=9, depth=2)
-    inputs = [x.detach().float().requires_grad_() for x in (case.q, case.k, case.v, *case.weights)]
-    gates = case.gates.map(lambda gate: gate.detach().float())
-    start = MemoryState.start(inputs[3:], len(case.q))
-    y, _ = fast(*inputs[:3], gates, start, 4)
-    expected = torch.autograd.grad(y, inputs, torch.ones_like(y), retain_graph=True)
-    with torch.autocast("cpu", torch.bfloat16):
-        found = torch.autograd.grad(y, inputs, torch.ones_like(y))
-    for x, z in zip(found, expected, strict=True):
-        torch.testing.assert_close(x, z)
-
-
 @pytest.mark.parametrize("options", SWITCHES, ids=str)
 def test_chunked_compiles_in_one_graph(options):
     case = random_case(time=10, depth=2)
