@@ -1,4 +1,4 @@
-"""The results as a picture: where each line stands between its two targets.
+"""The results as a picture: where each line lies between its two targets.
 
 Ratios share a logarithmic axis, on which twice as fast and half as fast are equally far from 1;
 megabytes, which may be zero, have a linear axis of their own. Colours are Okabe and Ito's, which

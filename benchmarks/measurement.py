@@ -34,7 +34,7 @@ class Measurement:
     better: Literal["more", "less"] = "more"
 
     def verdict(self, value: float) -> str:
-        """How a value stands to the targets."""
+        """How a value compares with the targets."""
         if self._reaches(value, self.aim):
             return "reaches aim"
         return "reaches must" if self._reaches(value, self.must) else "MISSES"

@@ -3,9 +3,12 @@
 from minititans import NeuralMemory, MemoryState, Gates
 """
 
-from importlib import import_module
+from importlib import import_module, metadata
 
-__version__ = "0.1.0"
+try:
+    __version__ = metadata.version("minititans")  # pyproject.toml has it
+except metadata.PackageNotFoundError:  # run from a folder that pip has not installed
+    __version__ = "(not installed)"
 
 # Name -> module. Imported when first used, so that `minititans doctor` can say what is missing
 # on a machine where torch itself is.

@@ -20,7 +20,7 @@ class Argument:
     least, most:  bounds that a number may reach
     above, below: bounds that it may not reach
     choices:      the strings that are allowed; empty for any
-    none:         what None stands for; without it None is refused
+    none:         what None means; without it None is refused
 
     >>> Argument(float, least=0, below=1).expected
     'a finite number of at least 0 and below 1'
@@ -53,7 +53,7 @@ class Argument:
             return isinstance(value, str) and (not self.choices or value in self.choices)
         if isinstance(value, bool) or self.kind is bool:
             return isinstance(value, bool) and self.kind is bool
-        if not isinstance(value, (int, self.kind)):
+        if not isinstance(value, int if self.kind is int else (int, float)):
             return False
         largest = sys.float_info.max if self.kind is float else self.most or LARGEST
         return (

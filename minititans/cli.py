@@ -7,8 +7,8 @@ what is wrong on a machine where torch is missing.
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
+from minititans import __version__, generation
 from minititans.course.grading import command as grading
 from minititans.experiments.command import add_arguments as add_experiments
 from minititans.training.command import DESCRIPTION, add_arguments
@@ -30,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="minititans",
         description="Titans: a memory that keeps learning while it reads.",
     )
-    parser.add_argument("--version", action="version", version=f"minititans {installed_version()}")
+    parser.add_argument("--version", action="version", version=f"minititans {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
@@ -41,6 +41,11 @@ def build_parser() -> argparse.ArgumentParser:
     train = commands.add_parser("train", help="train a model on text or on a task", **DESCRIPTION)
     add_arguments(train)
     train.set_defaults(run=run_train)
+
+    about_generate = "go on from a text with a trained model"
+    generate = commands.add_parser("generate", help=about_generate, **generation.DESCRIPTION)
+    generation.add_arguments(generate)
+    generate.set_defaults(run=generation.run)
 
     about_experiment = "run an experiment of the course and store its numbers and figure"
     experiment = commands.add_parser(
@@ -96,13 +101,6 @@ def run_progress(arguments: argparse.Namespace) -> int:
         return 0
     progress(folder)
     return 0
-
-
-def installed_version() -> str:
-    try:
-        return metadata.version("minititans")
-    except metadata.PackageNotFoundError:  # run from a folder that pip has not installed
-        return "(not installed)"
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from minititans.arguments import check, check_heads, choice
 
 VARIANTS = ("mac", "mag", "mal", "lmm")
-ATTENTIONS = ("transformer", "swa")  # full causal attention, and in a sliding window
+# Full causal attention, and in a sliding window; without and with persistent tokens.
+ATTENTIONS = ("transformer", "swa", "persistent_transformer", "persistent_swa")
 
 # What a memory is made of; the rest is the model's.
-MEMORY = ("depth", "expansion", "chunk_size", "momentum", "forgetting", "conv")
+MEMORY: tuple[str, ...] = ("depth", "expansion", "chunk_size", "momentum", "forgetting", "conv")
 MEMORY += ("gates", "exact", "residual", "theta_start", "eta_start", "alpha_start")
 
 # The paper's sizes (section 5.1) with its vocabulary: width, layers, heads, parameters.
@@ -24,14 +25,16 @@ PRESETS = {
 class TitansConfig:
     """What a `TitansLM` is made of.
 
-    variant:    "mac", "mag", "mal" or "lmm"; "transformer" or "swa"; the name of a relative
-                such as "deltanet"; or two names with a plus, "deltanet+swa", in alternate blocks
+    variant:    "mac", "mag", "mal" or "lmm"; "transformer" or "swa", which have no persistent
+                tokens, or with these "persistent_transformer" or "persistent_swa"; the name of a
+                relative such as "deltanet"; or two names with a plus, "deltanet+swa", in alternate
+                blocks
     vocab_size, dim, layers, heads: as in any language model; heads are attention's and the memory's
     ff:         hidden size of the SwiGLU in each block; None for 8/3 of dim
     tie:        one matrix for the embedding and the head
     window:     tokens that sliding-window attention sees (MAG, MAL, swa)
     segment:    tokens in a segment of MAC
-    persistent: number of persistent tokens
+    persistent: number of persistent tokens in every block of a variant that has them
     depth, expansion, chunk_size, momentum, forgetting, conv, gates, exact, residual, theta_start,
     eta_start, alpha_start, backend: the memory's, see `NeuralMemory`
     literal:    MAC as the paper writes it, which sees the future; to show that it does

@@ -16,7 +16,7 @@ class CausalConv(nn.Module):
     def __init__(self, channels: int, width: int):
         super().__init__()
         # Near the identity no token would see its neighbour, and a value could not be stored
-        # under the key that stands before it: models then begin to learn much later.
+        # under the key before it: models then begin to learn much later.
         self.taps = nn.Parameter(torch.randn(width, channels) / width**0.5)  # last: the present
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from minititans.relatives import RELATIVES
 from minititans.state import State
 from minititans.tensor_files import open_tensors, save_tensors
 from minititans.tensors import POSITION, token_ids
-from minititans.variants import LMM, MAC, MAG, MAL
+from minititans.variants import LMM, MAC, MAG, MAL, PrefixedAttention
 
 FORMAT = "minititans.TitansLM.2"
 PART = 4096  # tokens of a prompt that are read at once
@@ -101,18 +101,32 @@ class TitansLM(nn.Module):
         attention keeps everything). temperature 0 always takes the likeliest; a seed makes the
         choice repeatable.
         """
+        new = self.stream(prompt, max_new_tokens, temperature, top_k, seed, state)
+        return torch.cat([self._ids("prompt", prompt), *new], 1)
+
+    @torch.no_grad()
+    def stream(
+        self,
+        prompt: Tensor,
+        max_new_tokens: int = 100,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+        state: ModelState | None = None,
+    ) -> Iterator[Tensor]:
+        """What `generate` adds to the prompt, one token `[batch, 1]` after the other."""
         check(max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed)
         prompt, rng = self._ids("prompt", prompt), None
         self._check(state)
         if seed is not None:
             rng = torch.Generator(device=prompt.device).manual_seed(seed)
-        tokens = [prompt]
+        tokens = prompt
         for _ in range(max_new_tokens):
-            for part in tokens[-1].split(PART, 1):  # a long prompt in parts: memory stays small
+            for part in tokens.split(PART, 1):  # a long prompt in parts: memory stays small
                 x, state = self._read(part, state)
             logits = self.head(self.norm(x[:, -1]))  # [batch, vocab]
-            tokens.append(_choose(logits, temperature, top_k, rng))
-        return torch.cat(tokens, 1)
+            tokens = _choose(logits, temperature, top_k, rng)
+            yield tokens
 
     def save(self, path: str | os.PathLike) -> None:
         """Weights and configuration in one safetensors file, written whole or not at all."""
@@ -209,7 +223,10 @@ def make_mixer(config: TitansConfig, layer: int) -> nn.Module:
         }
         return makers[name]()
     if name in ATTENTIONS:
-        return WindowAttention(c.dim, c.heads, c.window if name == "swa" else None)
+        window = c.window if name.endswith("swa") else None
+        if name.startswith("persistent_"):
+            return PrefixedAttention(c.dim, c.heads, window, c.persistent)
+        return WindowAttention(c.dim, c.heads, window)
     if name in RELATIVES:
         return RELATIVES[name](c.dim, heads=c.heads, chunk_size=c.chunk_size, conv=c.conv)
     known = ", ".join(map(repr, (*VARIANTS, *ATTENTIONS, *RELATIVES)))

@@ -85,7 +85,7 @@ def _walk(value: Any, function: Callable[[Tensor], Any]) -> Any:
         return function(value)
     if isinstance(value, list):
         return [_walk(item, function) for item in value]
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return type(value)(**{name: _walk(item, function) for name, item in fields.items()})
     return value
@@ -117,5 +117,5 @@ def _rebuild(tree: Any, tensors: dict[str, Tensor]) -> Any:
     return tensors[tree] if isinstance(tree, str) else tree
 
 
-def _subclasses(cls: type) -> list[type]:
+def _subclasses(cls: type[State]) -> list[type[State]]:
     return [each for sub in cls.__subclasses__() for each in (sub, *_subclasses(sub))]

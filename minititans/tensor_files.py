@@ -17,7 +17,9 @@ from minititans.files import write_whole
 DAMAGE = (safetensors.SafetensorError, ValueError, TypeError, LookupError, AttributeError)
 
 
-def save_tensors(path: Path | str, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
+def save_tensors(
+    path: str | os.PathLike, tensors: dict[str, Tensor], header: dict[str, str]
+) -> None:
     """Write tensors and header to `path`, whole or not at all."""
     with write_whole(path) as temporary:
         write_tensors(temporary, tensors, header)

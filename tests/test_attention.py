@@ -12,9 +12,12 @@ from minititans.attention import (
     WindowAttention,
     rotate,
     segment_mask,
+    watch_attention,
     window_attention,
     window_mask,
 )
+from minititans.config import TitansConfig
+from minititans.model import TitansLM
 
 
 def by_definition(q, k, v, may_see, scale):
@@ -168,3 +171,54 @@ def test_segment_attention_is_attention_by_definition():
 def test_odd_head_sizes_are_refused():
     with pytest.raises(ValueError, match="dim: got 6, expected heads"):
         WindowAttention(6, 2, 4)
+
+
+@pytest.mark.parametrize("window", [None, 1, 4, 50])
+@pytest.mark.parametrize("prefixed", [False, True])
+def test_the_weights_times_the_values_are_the_output(window, prefixed):
+    """In two calls, so that some keys come from the state; 4 is short enough for blocks."""
+    torch.manual_seed(0)
+    attention = WindowAttention(8, 2, window).double()
+    p = torch.randn(3, 8, dtype=torch.float64) if prefixed else None
+    x = torch.randn(2, 23, 8, dtype=torch.float64)
+    _, state = attention(x[:, :9], prefix=p)
+    y, after = attention(x[:, 9:], state, p)
+    again, after_again, weights = attention(x[:, 9:], state, p, weights=True)
+    assert torch.equal(again, y) and torch.equal(after_again.keys, after.keys)
+
+    seen = x[:, 9 - state.tokens :]
+    seen = torch.cat([p.expand(2, -1, -1), seen], 1) if prefixed else seen
+    assert weights.shape == (2, 2, 14, seen.shape[1])
+    torch.testing.assert_close(attention.join(weights @ attention.split(seen)[2]), y)
+    torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+    mask = window_mask(14, 14 + state.tokens, window, 3 if prefixed else 0)
+    assert torch.equal((weights > 0).all(0).all(0), mask)
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_the_weights_of_a_segment_times_its_values_are_the_output(literal):
+    torch.manual_seed(0)
+    attention = SegmentAttention(8, 2, segment=6, literal=literal).double()
+    p = torch.randn(2, 8, dtype=torch.float64)
+    h, x = torch.randn(2, 1, 6, 8, dtype=torch.float64)
+    y, _, weights = attention(p, h, x, weights=True)
+    values = attention.split(torch.cat([p[None], h, x], 1))[2]
+    torch.testing.assert_close(attention.join(weights @ values), y)
+    assert torch.equal((weights > 0).all(0).all(0), segment_mask(6, 6, 2, literal))
+    assert torch.equal(attention(p, h, x)[0], y)
+
+
+def test_watching_a_model_collects_each_layers_weights_and_changes_nothing():
+    torch.manual_seed(0)
+    tokens = torch.randint(50, (2, 10))
+    for variant, calls, shape in (("mag", 1, (2, 4, 10, 14)), ("mac", 3, (2, 4, 4, 12))):
+        model = TitansLM(TitansConfig(variant, vocab_size=50, window=4, segment=4))
+        expected, _ = model(tokens)
+        with watch_attention(model) as seen:
+            assert torch.equal(model(tokens)[0], expected)
+        assert list(seen) == ["blocks.0.mixer.attention", "blocks.1.mixer.attention"]
+        for weights in seen.values():
+            assert len(weights) == calls and weights[0].shape == shape
+            torch.testing.assert_close(weights[0].sum(-1), torch.ones(shape[:-1]))
+        model(tokens)  # after the `with` nobody looks
+        assert len(seen["blocks.0.mixer.attention"]) == calls

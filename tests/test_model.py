@@ -40,7 +40,10 @@ def test_a_token_changes_nothing_before_it(variant):
         assert difference[t] > 1e-9
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, "transformer", *RELATIVES, "gated_deltanet+swa"])
+@pytest.mark.parametrize(
+    "variant",
+    [*VARIANTS, "transformer", "persistent_transformer", *RELATIVES, "gated_deltanet+swa"],
+)
 def test_a_token_reaches_beyond_the_window(variant):
     """Further back than any window or segment of attention: only a memory carries it."""
     model, x = make(variant, layers=1 if "+" not in variant else 2), tokens(1, 40)
@@ -54,6 +57,15 @@ def test_a_sliding_window_alone_sees_no_further():
     changed = x.clone()
     changed[:, 2] = (changed[:, 2] + 1) % 11
     assert (model(changed)[0] - model(x)[0])[:, 7:].abs().max() == 0
+
+
+@pytest.mark.parametrize("variant", ["transformer", "swa"])
+def test_the_plain_baselines_have_no_persistent_tokens(variant):
+    """Asking for some changes nothing, unless it is asked for by name."""
+    x, plain = tokens(), make(variant, persistent=0)
+    assert torch.equal(make(variant, persistent=3)(x)[0], plain(x)[0])
+    with_p = make(f"persistent_{variant}", persistent=3).config
+    assert count_parameters(with_p) == count_parameters(plain.config) + 2 * 3 * 8  # layers, p, dim
 
 
 def test_mac_to_the_letter_sees_the_future():

@@ -89,9 +89,11 @@ def test_accumulation_changes_nothing_even_when_rows_count_differently(tmp_path,
     monkeypatch.setattr(loop, "make_task", lambda config: Uneven())
     whole = a_run(tiny(tmp_path, carry=1))
     parts = a_run(tiny(tmp_path, carry=1, accumulate=4))
+    for run in (whole, parts):
+        run.model.double()  # Adam's first steps divide by |gradient|, so rounding would show
     for one, other in zip(steps(whole, 4), steps(parts, 4)):
-        assert one["loss"] == pytest.approx(other["loss"], abs=1e-5)
-        assert one["gradient_norm"] == pytest.approx(other["gradient_norm"], rel=1e-4)
+        assert one["loss"] == pytest.approx(other["loss"], abs=1e-6)
+        assert one["gradient_norm"] == pytest.approx(other["gradient_norm"], rel=1e-9)
 
 
 def test_activation_checkpointing_changes_nothing(tmp_path):

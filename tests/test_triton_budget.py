@@ -8,11 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from minititans import NeuralMemory
+from benchmarks.roofline import flops, table
+from minititans import Gates, MemoryState, NeuralMemory
+from minititans.memory import chunked
 from minititans.memory.triton import budget, fits, why_not
 from minititans.memory.triton.budget import Tiles
-from minititans.memory.triton.roofline import table
 
 # Shared memory that one program can have, in KB.
 CONSUMER, A100, H100 = 99 * 1024, 163 * 1024, 227 * 1024
@@ -157,3 +159,16 @@ def test_importing_minititans_does_not_import_triton():
 def test_the_roofline_in_the_documents_is_the_one_the_code_computes():
     page = Path(__file__).resolve().parent.parent / "docs" / "triton.md"
     assert table() in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("depth", [2, 3])  # at 1 `chunked` computes what goes down, to nobody
+@pytest.mark.parametrize("b", [4, 16])
+def test_the_roofline_counts_the_products_that_chunked_computes(depth, b):
+    widths = [8] * (depth + 1)
+    q, k, v = torch.randn(3, 1, 1, b, 8)
+    gates = Gates.constant(0.1, 0.1, 0.1, (1, 1, b))
+    start = MemoryState.start([torch.randn(1, 8, 8) for _ in range(depth)], 1)
+    with FlopCounterMode(display=False) as counted:
+        chunked(q, k, v, gates, start, b)
+    solve = b * b * 8  # which the counter does not know
+    assert flops(widths, b) == counted.get_total_flops() + solve

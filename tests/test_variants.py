@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from minititans.attention import window_attention
 from minititans.memory import NeuralMemory
-from minititans.variants import LMM, MAC, MAG, MAL
+from minititans.variants import LMM, MAC, MAG, MAL, PrefixedAttention
 
 
 def randn(*shape):
@@ -17,12 +17,15 @@ def memory(**changes):
     return NeuralMemory(8, **({"heads": 2, "chunk_size": 3} | changes))
 
 
-def rms(x, norm):
-    return x / (x.square().mean(-1, keepdim=True) + torch.finfo(x.dtype).eps).sqrt() * norm.weight
+EPS = torch.finfo(torch.float64).eps
+
+
+def rms(x, norm, eps=EPS):
+    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * norm.weight
 
 
 def combine(y, m, module):
-    return 2 / (1 + torch.exp(-rms(y, module.norm_y))) * rms(m, module.norm_m)
+    return 2 / (1 + torch.exp(-rms(y, module.norm_y))) * rms(m, module.norm_m, eps=1.0)
 
 
 @pytest.mark.parametrize("time", [4, 5, 13])
@@ -84,3 +87,16 @@ def test_attention_to_a_prefix_alone_is_a_feed_forward_layer():
     q, own_key, own_value = x[None, None] * 2, x[None, None] * -1e6, randn(1, 1, 5, 4)
     found = window_attention(q, own_key, own_value, 1, W_K[None, None], W_V[None, None])
     torch.testing.assert_close(found[0, 0], (x @ W_K.T).softmax(-1) @ W_V)
+
+
+@pytest.mark.parametrize("window", [None, 4])
+def test_attention_with_persistent_tokens_is_attention_with_a_prefix(window):
+    torch.manual_seed(0)
+    layer, x = PrefixedAttention(8, 2, window, persistent=3).double(), randn(2, 11, 8)
+    expected, _ = layer.attention(x, prefix=layer.persistent.tokens)
+    first, state = layer(x[:, :5])
+    second, _ = layer(x[:, 5:], state)
+    torch.testing.assert_close(torch.cat([first, second], 1), expected)
+    assert (expected - layer.attention(x)[0]).abs().max() > 1e-3
+    without = PrefixedAttention(8, 2, window, persistent=0).double()
+    torch.testing.assert_close(without(x)[0], without.attention(x)[0])

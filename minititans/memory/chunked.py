@@ -62,8 +62,8 @@ def chunked(
     check_rule(q, k, v, gates, state, chunk_size)
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
 
-    def measure(*chunk):
-        return surprise(*chunk, exact, residual)
+    def measure(k, v, before, W, S, W_start):
+        return surprise(k, v, before, W, S, W_start, exact, residual)
 
     below = 1 / chunk_size if exact else 1.0
     steps = [below] * (len(state.weights) - 1) + [1.0]  # shares of theta, by layer

@@ -7,6 +7,7 @@ is that values are no longer than 1 either.
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -97,6 +98,7 @@ class NeuralMemory(nn.Module):
         self.chunk_size, self.backend, self.gates = chunk_size, backend, gates
         self.momentum, self.forgetting = momentum, forgetting
         self.exact, self.residual, self.rules = exact, residual, BACKENDS
+        self.reading = self.writing = True  # `switch_memory` is where these are changed
 
         dim_head = dim // heads
         self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
@@ -118,7 +120,7 @@ class NeuralMemory(nn.Module):
 
     @property
     def backend_in_use(self) -> str:
-        """The backend that a call takes: what "auto" stands for on the device the layer is on.
+        """The backend that a call takes: what "auto" means on the layer's device.
 
         >>> NeuralMemory(dim=32, backend="chunked").backend_in_use
         'chunked'
@@ -143,8 +145,9 @@ class NeuralMemory(nn.Module):
         own = self.start_weights[0].dtype
         state = torch.promote_types(own, torch.float32)  # as in `start`
         if inputs is None:
-            half = device is not None and torch.is_autocast_enabled(device.type)
-            inputs = torch.get_autocast_dtype(device.type) if half else own
+            inputs = own
+            if device is not None and torch.is_autocast_enabled(device.type):
+                inputs = torch.get_autocast_dtype(device.type)
         return why_not(widths, self.chunk_size, self.exact, self.residual, state, device, inputs)
 
     def start(self, batch: int) -> MemoryState:
@@ -172,16 +175,18 @@ class NeuralMemory(nn.Module):
             qkv, conv = self.conv(qkv, state.conv)
         q, k, v = rearrange(F.silu(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
         gates = self._gates(x, state)
-        options = {"exact": self.exact, "residual": self.residual, "trace": trace}
+        options: dict[str, Any] = {"exact": self.exact, "residual": self.residual, "trace": trace}
         backend = self._backend(q.dtype)
         if backend == "scan":
             options["shared_gates"] = self.gates == "chunk"
         inputs = (unit(q), unit(k), bounded(v, LONGEST_VALUE), self._shares(gates, state), state)
         with full_precision(x.device):
             y, after, *traced = self.rules[backend](*inputs, self.chunk_size, **options)
-        traced = [replace(each, **vars(gates.map(Tensor.detach))) for each in traced]
-        last = gates.map(lambda gate: gate[..., -1])
-        return self._answer(x, y), replace(after, conv=conv, gates=last), *traced
+        y = self._answer(x, y)
+        after = replace(after, conv=conv, gates=gates.map(lambda gate: gate[..., -1]))
+        if not traced:
+            return y, after
+        return y, after, replace(traced[0], **vars(gates.map(Tensor.detach)))
 
     def read(self, x: Tensor, weights: list[Tensor]) -> Tensor:
         """Ask without writing, `M*(x W_Q)`: x `[batch, time, dim]`, weights those of a state.
@@ -196,6 +201,8 @@ class NeuralMemory(nn.Module):
 
     def _answer(self, x: Tensor, y: Tensor) -> Tensor:
         """From the heads' readings to the layer's output: norm, gate, projection."""
+        if not self.reading:
+            return torch.zeros_like(x)
         y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")
         return self.to_out(y * F.silu(self.out_gate(x)))
 
@@ -207,7 +214,7 @@ class NeuralMemory(nn.Module):
         time, size = x.shape[1], self.chunk_size
         rest = min(time, -state.position % size)  # what the open chunk still takes
         parts = []
-        if rest > 0:
+        if rest > 0 and state.gates is not None:  # there they are: a chunk is open
             parts.append(state.gates.map(lambda gate: repeat(gate, "b h -> b h t", t=rest)))
         if rest < time:
             firsts = self._gates_of(x[:, rest::size])
@@ -226,6 +233,8 @@ class NeuralMemory(nn.Module):
 
     def _shares(self, gates: Gates, state: MemoryState) -> Gates:
         """The gates that the rule is given, so that each surprise is written once."""
+        if not self.writing:  # then S_t = 0 and M_t = M_{t−1}
+            return gates.map(torch.zeros_like)
         gates = gates.in_shares(None if state.gates is None else state.gates.eta)
         # Where nothing is exact, b tokens in a row may write the same error: each a bth of it.
         return gates if self.exact else replace(gates, theta=gates.theta / self.chunk_size)

@@ -14,6 +14,7 @@ as a second witness: `chunked` gets the same numbers without them.
 """
 
 from dataclasses import replace
+from functools import reduce
 
 import torch
 from einops import einsum, rearrange
@@ -106,7 +107,7 @@ def linear_recurrence(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
     x = torch.cat([x[:, :1] + decay[:, :1] * initial[:, None], x[:, 1:]], 1)
     step = 1
     while step < x.shape[1]:
-        # (decay, x) now stands for the last `step` tokens: join it with the same, `step` earlier.
+        # (decay, x) now covers the last `step` tokens: join it with the same, `step` earlier.
         x = torch.cat([x[:, :step], x[:, step:] + decay[:, step:] * x[:, :-step]], 1)
         decay = torch.cat([decay[:, :step], decay[:, step:] * decay[:, :-step]], 1)
         step *= 2
@@ -147,4 +148,4 @@ def _check_shared(theta: Tensor, eta: Tensor, alpha: Tensor) -> None:
 
 def _norm(weights: list[Tensor]) -> Tensor:
     """The norm of all layers together, for every token: `[rows, time]`."""
-    return sum(w.square().sum((-2, -1)) for w in weights).sqrt()
+    return reduce(torch.add, (w.square().sum((-2, -1)) for w in weights)).sqrt()

@@ -56,20 +56,20 @@ def chunk_norms(
     E: the errors as they are written, `steps` times what they were measured to be.
     """
     H, G, m, f, beta = P
-    surprise = momentum = memory = 0.0
+    surprise = momentum = memory = error.new_zeros(())
     for w, s, a, e, step in zip(W, S, A, E, steps):
-        surprise += a.square().sum(-1) * (e / step).square().sum(-1)
+        surprise = surprise + a.square().sum(-1) * (e / step).square().sum(-1)
         pairs = (e @ e.mT) * (a @ a.mT)  # [..., b, b]
         with_W = ((a @ w.mT) * e).sum(-1, keepdim=True)  # ⟨W₀, e_i a_iᵀ⟩
         with_S = ((a @ s.mT) * e).sum(-1, keepdim=True)  # [..., b, 1]
         WW, WS, SS = (
             (x * y).sum((-2, -1), keepdim=True) for x, y in ((w, w), (w, s), (s, s))
         )  # [..., 1, 1]
-        momentum += m * m * SS + 2 * m * (H @ with_S)
-        momentum += (H @ pairs * H).sum(-1, keepdim=True)
-        memory += beta * beta * WW + f * f * SS + 2 * beta * f * WS
-        memory += 2 * beta * (G @ with_W) + 2 * f * (G @ with_S)
-        memory += (G @ pairs * G).sum(-1, keepdim=True)
+        momentum = momentum + (m * m * SS + 2 * m * (H @ with_S))
+        momentum = momentum + (H @ pairs * H).sum(-1, keepdim=True)
+        memory = memory + (beta * beta * WW + f * f * SS + 2 * beta * f * WS)
+        memory = memory + (2 * beta * (G @ with_W) + 2 * f * (G @ with_S))
+        memory = memory + (G @ pairs * G).sum(-1, keepdim=True)
     # Rounding can leave a square just below zero.
     norms = [x.squeeze(-1).clamp(min=0).sqrt() for x in (momentum, memory)]
     return [surprise.sqrt(), *norms, error.square().sum(-1) / 2]

@@ -47,7 +47,11 @@ def chunked(
     size = 1 << (min(chunk_size, time) - 1).bit_length()
     chunks = _cut(tokens, size)
 
-    y, S = (_adding if tokens.a is None else _asking)(chunks, S.flatten(0, 1))
+    S = S.flatten(0, 1)
+    if chunks.a is None or chunks.b is None:
+        y, S = _adding(chunks, S)
+    else:
+        y, S = _asking(chunks, chunks.a, chunks.b, S)
     y = rearrange(y, "n (b h) t d -> b h (n t) d", b=batch)[:, :, :time]
     if tokens.skip is not None:
         y = y + tokens.skip[..., None] * tokens.v
@@ -66,10 +70,9 @@ def _adding(chunks: Tokens, S: Tensor) -> tuple[Tensor, Tensor]:
     return Q @ torch.stack(starts).mT + QK @ chunks.v, S
 
 
-def _asking(chunks: Tokens, S: Tensor) -> tuple[Tensor, Tensor]:
+def _asking(chunks: Tokens, a: Tensor, b: Tensor, S: Tensor) -> tuple[Tensor, Tensor]:
     """A rule with a and b: the memory is asked, `u_t = S_{t-1} a_t`, before each write."""
-    rows, columns = [chunks.q, chunks.a], [chunks.k, chunks.b]
-    parts = _overlaps(chunks, rows, columns, before=[False, True])
+    parts = _overlaps(chunks, [chunks.q, a], [chunks.k, b], before=[False, True])
     (QK, QB), (AK, AB) = (kind.unbind(-3) for kind in parts.matrix.unbind(-4))
     (Q, A), (K, B) = parts.x.unbind(-3), parts.z.unbind(-3)
 
@@ -81,13 +84,13 @@ def _asking(chunks: Tokens, S: Tensor) -> tuple[Tensor, Tensor]:
 
     starts, answers = [], []
     # unbind, not indexing: the backward of an index allocates all chunks for each chunk
-    for ask, own, b, write, total in zip(
+    for ask, own, correction, write, total in zip(
         *(x.unbind(0) for x in (from_S, from_chunk, B, writes, parts.total))
     ):
         starts.append(S)
         U = torch.baddbmm(own, ask, S.mT)  # [rows, size, dim_value]
         answers.append(U)
-        S = torch.baddbmm(torch.addcmul(write, S, total), U.mT, b)
+        S = torch.baddbmm(torch.addcmul(write, S, total), U.mT, correction)
     return Q @ torch.stack(starts).mT + QB @ torch.stack(answers) + QK @ chunks.v, S
 
 

@@ -1,4 +1,4 @@
-"""Gates that depend on the token: one number a head, or one for every channel.
+"""Gates that depend on the token: one number per head, or one per channel.
 
 They begin near a given value: the bias holds it, the weights are small. What they return is in
 at least float32, because a decay of 0.999 is 1 in bfloat16.

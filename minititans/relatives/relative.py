@@ -110,7 +110,8 @@ class Relative(nn.Module):
         like = at_least_float32(qkv[:0])
         check_kept("S", state.S, (len(qkv), self.heads, dim_head, dim_head), like, exact=True)
         width = 0 if self.conv is None else len(self.conv.taps)
-        found = state.conv.shape[1] + 1 if getattr(state.conv, "ndim", 0) == 3 else 0
+        conv = state.conv
+        found = conv.shape[1] + 1 if isinstance(conv, Tensor) and conv.ndim == 3 else 0
         if width != found:
             raise ValueError(f"state: made by a layer with conv={found}, expected conv={width}")
         if width:

@@ -67,7 +67,7 @@ def loop(tokens: Tokens, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         now = tokens.map(lambda x, t=t: x[:, :, t].to(dtype))
         decay = now.decay if now.decay.dim() == 3 else now.decay[..., None]  # [b, h, 1 or d_k]
         write = now.v[..., :, None] * now.k[..., None, :]  # v_t k_tᵀ: [b, h, d_v, d_k]
-        if now.a is not None:
+        if now.a is not None and now.b is not None:
             answer = S @ now.a[..., :, None]  # S_{t-1} a_t: [b, h, d_v, 1]
             write = write + answer * now.b[..., None, :]
         S = S * decay[..., None, :] + write

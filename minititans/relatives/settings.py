@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from minititans.attention.rotary import turns
 from minititans.relatives.checks import check_symbols
 from minititans.relatives.rule import Tokens
 from minititans.tensors import POSITION, check_pairs
@@ -111,17 +112,10 @@ def rwkv7(
 
 
 def rotate(x: Tensor, position: int = 0) -> Tensor:
-    """Turn the pairs of numbers of token t by t·θ, `θ_j = 10000^{−2j/dim}`.
-
-    Angles in float64: at token 2,000,000 float32 would be wrong in the first digit.
-    """
+    """Turn the pairs of numbers of token t by t·θ, as attention does; here neighbours are pairs."""
     POSITION.check("position", position)
     check_pairs(x)
-    time, dim = x.shape[-2:]
-    t = torch.arange(position, position + time, dtype=torch.float64, device=x.device)
-    theta = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=x.device) / dim)
-    angle = t[:, None] * theta  # [time, dim / 2]
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cos, sin = turns(torch.arange(position, position + x.shape[-2], device=x.device), x)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
 

@@ -8,6 +8,8 @@ What we leave out: the learned scale and shift of the inner LayerNorm, and biase
 SiLU where theirs has GELU.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -27,7 +29,12 @@ class TTT(NeuralMemory):
     """
 
     def __init__(self, dim: int, heads: int, depth: int, expansion: int = 1, **options):
-        shut = {"momentum": False, "forgetting": False, "exact": False, "residual": False}
+        shut: dict[str, Any] = {
+            "momentum": False,
+            "forgetting": False,
+            "exact": False,
+            "residual": False,
+        }
         super().__init__(dim, heads, depth, expansion, backend="chunked", **shut, **options)
         self.rules = {"chunked": ttt}
         for W in self.start_weights:  # numbers: nothing is learned through the norm of a zero

@@ -24,8 +24,11 @@ class Task(Protocol):
                 no text, and then new batches serve
     """
 
-    vocab_size: int
-    held_out: "Tensor | None"
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def held_out(self) -> "Tensor | None": ...
 
     def batch(
         self, size: int, length: int, generator: "torch.Generator"

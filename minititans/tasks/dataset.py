@@ -24,7 +24,7 @@ class Dataset:
     name:     a dataset on the Hugging Face hub, a .parquet file, or a folder of them
     subset:   its configuration, where it has several
     column:   the column that holds the text
-    held_out: how many bytes to keep for evaluation; the documents that make up the first so many
+    held_out: how many bytes to keep for evaluation; taken from the first documents
 
     Every process reads the whole stream and takes its rows of each batch, so that the order of
     the data does not depend on how many there are.
@@ -74,7 +74,7 @@ class Dataset:
         return windows[:, :-1], windows[:, 1:]
 
     def position(self) -> dict[str, Any]:
-        """Where the stream stands, as JSON can hold it."""
+        """The position in the stream, in a form that JSON can hold."""
         return {"stream": self.rows.state_dict(), "waiting": self.waiting.hex()}
 
     def seek(self, position: dict[str, Any]) -> None:

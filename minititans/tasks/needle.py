@@ -6,7 +6,7 @@ The paper's S-NIAH (section 5.3) in small. A row of tokens is
 
 and only the value after the question counts. Three kinds:
 
-    pk  a passkey, one token, in a sentence that repeats for ever
+    pk  a passkey, one token, in a sentence that repeats forever
     n   a number, two tokens, in noise that never repeats
     w   a word, four tokens, in noise that never repeats
 
@@ -35,7 +35,7 @@ SENTENCE = 8  # words of the sentence that "pk" repeats
 
 @dataclass(frozen=True)
 class Needle:
-    """Rows with so many needles, all of which are asked for, in any order, at the end.
+    """Rows with a number of needles, all of which are asked for at the end, in any order.
 
     kind:    "pk", "n" or "w"
     needles: how many a row has: several make training quicker, reading is done with one
@@ -91,7 +91,7 @@ class Needle:
         cuts = torch.randint(length - self.shortest + 1, (size, n), generator=generator)
         starts = cuts.sort(1).values + width * torch.arange(n)
         places = starts[..., None] + torch.arange(width)  # [size, n, width]
-        tokens = self._noise(size, length, generator)
+        tokens = self.noise(size, length, generator)
         tokens.scatter_(1, places.flatten(1), _with_marker(MARK, facts).flatten(1))
 
         order = torch.rand(size, n, generator=generator).argsort(1)
@@ -103,7 +103,8 @@ class Needle:
         targets[:, -n * width :] = answers.flatten(1)
         return tokens, targets
 
-    def _noise(self, size: int, length: int, generator: torch.Generator) -> Tensor:
+    def noise(self, size: int, length: int, generator: torch.Generator) -> Tensor:
+        """Haystacks without a needle, `[size, length]`."""
         if self.kind == "pk":
             first = torch.randint(SENTENCE, (size, 1), generator=generator)
             return NOISE.start + (first + torch.arange(length)) % SENTENCE

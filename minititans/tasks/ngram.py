@@ -6,7 +6,7 @@ shorter:
 
     p(byte | context) = max(count − D, 0) / n  +  D·d / n · p(byte | shorter context)
 
-In the shorter contexts a byte counts once for every different byte that stood before it: "York"
+In the shorter contexts a byte counts once for every different byte that came before it: "York"
 is frequent, but only ever follows "New ", so as a guess after anything else it is a bad one.
 """
 
@@ -38,7 +38,7 @@ class NGram:
         self.discounts: dict[int, float] = {}
         for size in range(order, -1, -1):  # bytes of context
             self.discounts[size] = discount(grams)
-            contexts = defaultdict(Counter)
+            contexts: defaultdict[bytes, Counter] = defaultdict(Counter)
             for gram, count in grams.items():
                 contexts[gram[:-1]][gram[-1]] = count
             self.counts |= contexts

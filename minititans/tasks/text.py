@@ -15,7 +15,7 @@ from minititans.arguments import shown
 from minititans.tensors import check_batch
 
 HELD_OUT = 0.1  # the share of the text that is kept for evaluation
-BETWEEN = b"\n\n"  # stands between two documents
+BETWEEN = b"\n\n"  # separates two documents
 
 
 class Text:
@@ -43,7 +43,7 @@ class Text:
         documents = built_in_documents() if data is None else documents_at(Path(data))
         text = join(documents)
         self.train, self.held_out = split(text)
-        self.fingerprint = hashlib.sha256(text.numpy()).hexdigest()
+        self.fingerprint = hashlib.sha256(text.numpy().data).hexdigest()
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         check_batch(size, length, generator)
@@ -58,10 +58,10 @@ class Text:
 
 
 def built_in_documents() -> dict[str, bytes]:
-    """Python's language reference, one document a topic, each paragraph only once.
+    """Python's language reference, one document per topic, each paragraph only once.
 
     Some topics are excerpts of others, word for word. Without this a fifth of the text would
-    stand twice, and much of what is held out could be learned by heart.
+    appear twice, and much of what is held out could be learned by heart.
     """
     from pydoc_data.topics import topics
 

@@ -79,7 +79,8 @@ def about_option(option: dataclasses.Field) -> dict[str, Any]:
 
 
 MODEL_OPTIONS = {
-    "variant": "mac, mag, mal, lmm, transformer, swa, the name of a relative, or two with a plus",
+    "variant": "mac, mag, mal, lmm, transformer, swa, persistent_transformer, persistent_swa, the "
+    "name of a relative, or two with a plus",
     "dim": "width",
     "layers": "number of blocks",
     "heads": "heads of attention and memory",
@@ -156,3 +157,25 @@ def numbers_in(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ValueError(f"lengths: got {text!r}, expected numbers such as 64,128,256") from None
+
+
+def command_of(config: TrainConfig) -> list[str]:
+    """The options that ask for this run; what is at its default is left out.
+
+    >>> command_of(TrainConfig(TitansConfig(**vars(DEFAULT_MODEL) | {"depth": 1}), lengths=(8, 16)))
+    ['--set', 'depth=1', '--lengths', '8,16']
+    """
+    words = []
+    for name, value in vars(config.model).items():
+        if value == getattr(DEFAULT_MODEL, name):
+            continue
+        shown = value if isinstance(value, str) else json.dumps(value)
+        words += [f"--{name}", shown] if name in MODEL_OPTIONS else ["--set", f"{name}={shown}"]
+    for each in options():
+        value, option = getattr(config, each.name), "--" + each.name.replace("_", "-")
+        if value == each.default:
+            continue
+        if isinstance(value, tuple):
+            value = ",".join(map(str, value))
+        words += [option] if value is True else [option, str(value)]
+    return words

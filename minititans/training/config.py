@@ -48,7 +48,7 @@ class TrainConfig:
     carry: int = option(
         80,
         "steps that read on in the same text, each with the memory that the step before left; "
-        "teaches a memory to last. Fewer in a short text; tasks begin anew in every step",
+        "teaches a memory to last. Fewer in a short text; tasks start over in every step",
         least=1,
     )
     carry_from: float = option(

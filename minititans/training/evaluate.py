@@ -50,7 +50,7 @@ def loss_and_accuracy(
         logits, _ = model(tokens)
         counted = targets != IGNORE
         loss += F.cross_entropy(logits[counted].float(), targets[counted], reduction="sum").item()
-        right += (logits[counted].argmax(-1) == targets[counted]).sum().item()
-        count += counted.sum().item()
+        right += int((logits[counted].argmax(-1) == targets[counted]).sum())
+        count += int(counted.sum())
     model.train()
     return loss / count, right / count

@@ -6,15 +6,16 @@ run's folder only the files that the run itself writes.
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # Windows
+if sys.platform == "win32":
     fcntl = None
+else:
+    import fcntl
 
 from minititans.files import left_behind, read_json, write_whole
 from minititans.training.config import TrainConfig, differences

@@ -115,7 +115,7 @@ def begin(
     if not path.exists():
         return run, {"step": 0, "seconds": 0.0}
     progress = load_checkpoint(path, model, run.optimiser)
-    if "position" in progress:
+    if "position" in progress and hasattr(task, "seek"):
         task.seek(progress["position"])
     here.wait()  # until all have read it
     if path == before:
@@ -130,7 +130,7 @@ def go_back(folder: Path) -> None:
 
 
 def run_steps(run: Run, progress: dict[str, Any]) -> dict[str, Any]:
-    """From where `progress` stands to the last step; returns the progress then."""
+    """From the step that `progress` has reached to the last one; returns the progress then."""
     config, first = run.config, progress["step"]
     run.here.let_first(lambda: log.cut(config.folder / LOG, first, progress.get("lines", 0)))
     hidden = config.quiet or not run.here.is_first or first == config.steps

@@ -21,6 +21,8 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from minititans.model import TitansLM
+
 
 @dataclass(frozen=True)
 class World:
@@ -47,7 +49,7 @@ class World:
         """What the first process makes of its work, for all; if it fails, all fail as it does."""
         if self.size == 1:
             return work()
-        told = [None, None]
+        told: list[Any] = [None, None]
         if self.is_first:
             try:
                 told[0] = work()
@@ -105,7 +107,7 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     return device
 
 
-def spread(model: nn.Module, world: World, shard: bool) -> nn.Module:
+def spread(model: TitansLM, world: World, shard: bool) -> nn.Module:
     """What to call in place of `model` in training, so that all processes learn together."""
     if shard:
         if not dist.is_initialized():
@@ -116,7 +118,8 @@ def spread(model: nn.Module, world: World, shard: bool) -> nn.Module:
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
         for block in model.blocks:
             fully_shard(block)
-        return fully_shard(model)
+        fully_shard(model)
+        return model
     if world.size > 1:
         # A memory that is carried on begins without its start weights: no gradient for those.
         return DistributedDataParallel(model, find_unused_parameters=True)

@@ -42,7 +42,7 @@ def finish(
         "torch": torch.__version__,
     }
     if task.held_out is not None:
-        result |= ngram_score(config, task) | sample(config, task, model)
+        result |= ngram_score(config, task) | sample(config, task.held_out, model)
     text = json.dumps(result, indent=2) + "\n"
     with write_whole(folder / RESULT) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -75,15 +75,16 @@ def evaluate(config: TrainConfig, task: Task, model: nn.Module) -> dict[str, flo
 
 def ngram_score(config: TrainConfig, task: Task) -> dict[str, float]:
     """The n-gram model's bits per byte on the same bytes, where the text to learn from is here."""
-    if not hasattr(task, "train"):
+    train, held_out = getattr(task, "train", None), task.held_out
+    if train is None or held_out is None:
         return {}
-    model, text = NGram(as_bytes(task.train[-ENOUGH:])), task.held_out[: config.eval_bytes]
-    return {"ngram_bits_per_byte": model.bits_per_byte(as_bytes(text))}
+    model = NGram(as_bytes(train[-ENOUGH:]))
+    return {"ngram_bits_per_byte": model.bits_per_byte(as_bytes(held_out[: config.eval_bytes]))}
 
 
-def sample(config: TrainConfig, task: Task, model: TitansLM) -> dict[str, str]:
+def sample(config: TrainConfig, held_out: Tensor, model: TitansLM) -> dict[str, str]:
     """What the model writes after the beginning of the held-out text."""
-    prompt = task.held_out[None, :200].long().to(next(model.parameters()).device)  # [1, time]
+    prompt = held_out[None, :200].long().to(next(model.parameters()).device)  # [1, time]
     tokens = model.generate(prompt, config.sample, temperature=0.8, seed=config.seed)[0]
     before, after = tokens[: prompt.shape[1]], tokens[prompt.shape[1] :]
     return {"prompt": as_text(before), "generated": as_text(after)}

@@ -72,8 +72,8 @@ class MAC(nn.Module):
             memory = self.memory.start(len(x))
             state = MACState(memory, memory.weights, None, 0, self.segment)
         self.check(state, x)
-        p = self.persistent.tokens
-        p = x.new_empty(0, x.shape[-1]) if p is None else p
+        tokens = self.persistent.tokens
+        p = x.new_empty(0, x.shape[-1]) if tokens is None else tokens
         outputs = []
         for first, last in self.parts(x.shape[1], state.position):
             S = x[:, first:last]

@@ -42,7 +42,8 @@ class MAL(nn.Module):
     def before(self, batch: int) -> MALState:
         """The state after p, which the memory reads and the first window still sees."""
         y, memory = self.persistent.read_into(self.memory, batch)
-        if y is None:
+        tokens = self.persistent.tokens
+        if y is None or tokens is None:
             return MALState(memory, None)
-        _, window = self.attention(self.norm(self.persistent.tokens + y))
+        _, window = self.attention(self.norm(tokens + y))
         return MALState(memory, window)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from minititans.arguments import check
-from minititans.memory import MemoryState, NeuralMemory
+from minititans.memory import MemoryState, NeuralMemory, switch_memory
 
 
 class Persistent(nn.Module):
@@ -22,4 +22,5 @@ class Persistent(nn.Module):
         """
         if self.tokens is None:
             return None, memory.start(batch)
-        return memory(self.tokens.expand(batch, -1, -1))
+        with switch_memory(memory, reading=memory.reading):  # the start is written in any case
+            return memory(self.tokens.expand(batch, -1, -1))

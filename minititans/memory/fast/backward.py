@@ -130,9 +130,8 @@ def frozen_back(
     A, E, W = chunk.A[-1], chunk.E[-1], chunk.at[-1]
     d_v = d.E[-1] if d_back is None else torch.baddbmm(d.E[-1], d_back, W.mT)
     d.A[-1] = torch.baddbmm(d.A[-1], d_v, W, alpha=-1)
-    d_at[-1] = -torch.bmm(d_v.mT, A)
-    if d_back is not None:
-        d_at[-1].baddbmm_(E.mT, d_back)
+    d_W = -torch.bmm(d_v.mT, A)
+    d_at[-1] = d_W if d_back is None else d_W.baddbmm_(E.mT, d_back)
     return d_v
 
 
@@ -142,13 +141,13 @@ def path_back(
 ) -> None:  # fmt: skip
     """Through `path`: from what enters the last layer to the keys."""
     for l in reversed(range(len(below))):
-        layer, a, d_sum = below[l], chunk.A[l + 1], d.A[l + 1]
-        if rule.residual:  # unit, and the length that the way back has divided by
-            along = dot(a, d_sum) - d_norms[l] * layer.norm
+        layer, a, d_sum, d_norm = below[l], chunk.A[l + 1], d.A[l + 1], d_norms[l]
+        if d_norm is not None:  # unit, and the length that the way back has divided by
+            along = dot(a, d_sum) - d_norm * layer.norm
             d_sum = torch.addcmul(d_sum, a, along, value=-1) / layer.norm
         d_z = torch.addcmul(layer.slope * d_sum, layer.bend, d_slopes[l])
         d.A[l] = torch.baddbmm(d.A[l], d_z, chunk.at[l])
         if rule.residual:
             d.A[l] = d.A[l] + narrowed(d_sum, d.A[l].shape[-1])
-        d_W = torch.bmm(d_z.mT, chunk.A[l])
-        d_at[l] = d_W if d_at[l] is None else d_at[l] + d_W
+        d_W, more = torch.bmm(d_z.mT, chunk.A[l]), d_at[l]
+        d_at[l] = d_W if more is None else more + d_W

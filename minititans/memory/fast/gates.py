@@ -1,4 +1,4 @@
-"""The products of gates that stand for a chunk, with their derivative by hand.
+"""The products of gates that describe a chunk, with their derivative by hand.
 
 Each is a recurrence over the chunk's tokens that begins with m = β = 1 and everything else 0:
 

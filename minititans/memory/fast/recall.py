@@ -1,7 +1,7 @@
 """What the way back needs to know of the way forward, for all chunks at once.
 
 The loop keeps only what goes into the memory: inputs and errors of the layers, and the weights with
-which every chunk began. Everything between is computed again here, where nothing has to wait.
+which every chunk began. Everything between is computed again here, where nothing must wait.
 """
 
 from typing import NamedTuple
@@ -68,7 +68,7 @@ def recall(
     W: Layers, S: Layers, at: Layers,
 ) -> Recalled:  # fmt: skip
     last, back = recall_last(rule, A[-1], E[-1], before, W[-1], S[-1], at[-1])
-    below = []
+    below: list[Tensor] = []
     for l in reversed(range(rule.layers - 1)):
         z = torch.bmm(A[l], at[l].mT)
         sigma = z.sigmoid()

@@ -1,6 +1,6 @@
 """`fast`: the arguments, the results and the order of work of `chunked`, with its own derivatives.
 
-Chunks, heads and batch rows are one axis wherever nothing has to wait. So many chunks are
+Chunks, heads and batch rows are one axis wherever nothing must wait. A few chunks are
 prepared at once, then the loop measures and writes them one by one, then all of them are read.
 """
 
@@ -70,7 +70,7 @@ def fast(
             rule = Rule(n, len(W), exact, residual, steps)
             cut = [rearrange(x, "r (n b) ... -> (n r) b ...", b=size) for x in piece]
             P = chunk_products(*cut[3:])
-            written = write_chunks(rule, *cut[1:3], P, W, S, W if position == 0 else at)
+            written = write_chunks(rule, cut[1], cut[2], P, W, S, W if position == 0 else at)
             y = read(cut[0], P, written.W, written.S, written.A, written.E, residual)
             readings.append(rearrange(y, "(n r) b d -> r (n b) d", n=n))
             if (position + length) % chunk_size and position == 0:

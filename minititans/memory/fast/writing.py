@@ -95,10 +95,10 @@ class _WriteChunks(Function):
 
         d_W, d_S, found = d.W_after, d.S_after, []
         steps = zip(split(recalled, rule.chunks), split(asked, rule.chunks))
-        for number, (chunk, d) in reversed(list(enumerate(steps))):
-            d, d_at, others = chunk_back(rule, chunk, d, d_W, d_S)
-            found.append((d.A[0], *others))
-            d_W, d_S = d.W, d.S
+        for number, (chunk, asked_here) in reversed(list(enumerate(steps))):
+            own, d_at, others = chunk_back(rule, chunk, asked_here, d_W, d_S)
+            found.append((own.A[0], *others))
+            d_W, d_S = own.W, own.S
             if number > 0:  # the first chunk's may have been other weights than W
                 d_W = [x if y is None else x + y for x, y in zip(d_W, d_at)]
         return None, *map(torch.cat, zip(*reversed(found))), *d_W, *d_S, *d_at

@@ -10,7 +10,7 @@ The kernels need them after token t, to read, and before it, to measure surprise
 is the latter, from the gates of one token before; one step of the recurrence makes the former.
 
 Multiplication only, so that gates of exactly 0 are exact. Gates after the chunk's last token
-are loaded as 0: they stand in rows that nobody reads.
+are loaded as 0: they are in rows that nothing reads.
 """
 
 import triton

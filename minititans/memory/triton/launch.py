@@ -58,7 +58,7 @@ class _Fused(torch.autograd.Function):
         rows, time = theta.shape
         chunks = -(-time // tiles.chunk)
         # Checkpoints at every `every`-th chunk, and while one stretch between two of them is
-        # gone through backwards, its chunks' starts: fewest in all when both are √chunks.
+        # gone through backwards, its chunks' starts: fewest when both are √chunks.
         keep = any(ctx.needs_input_grad)
         every = isqrt(chunks - 1) + 1
         kept = -(-chunks // every) if keep else 0

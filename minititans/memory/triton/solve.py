@@ -8,7 +8,7 @@ satisfies
 T comes from forward substitution inside the tiles, all of them at once. Then the equation is its
 own solution: a row of tiles on its right depends on the rows above alone, so that each time it is
 applied one more row of X is final. This is substitution, tile by tile, and keeps its accuracy;
-squaring `T R`, or L itself, would make numbers that have to cancel.
+squaring `T R`, or L itself, would make large numbers that must cancel.
 """
 
 import triton

@@ -2,7 +2,7 @@
 
 The roofline of a kernel is the larger of two times: its multiplications at the GPU's peak rate,
 and its bytes at the memory's peak rate. Peaks are those of the makers' data sheets, for dense
-TF32. `python -m minititans.memory.triton.roofline` prints the table of docs/triton.md.
+TF32. `python -m benchmarks.roofline` prints the table of docs/triton.md.
 """
 
 import itertools
@@ -30,17 +30,19 @@ SHAPES = [([64, 64], 64), ([64, 64, 64], 32), ([64, 64, 64], 64)]  # widths and 
 
 
 def flops(widths: list[int], b: int) -> int:
-    """Multiplications and additions of one head's chunk: the products of `chunked`, all of them.
-
-    >>> flops([64, 64, 64], 64) == 16 * 2 * 64**3  # sixteen products of 64 × 64 matrices
-    True
-    """
-    layers = [d_in * d_out for d_in, d_out in itertools.pairwise(widths)]
-    surprise = sum(layers) + sum(layers[1:])  # forward, and back through all but the first
-    reading = 2 * sum(layers)  # with W and with S
-    writing = 2 * sum(layers)
-    overlaps = b * (sum(widths[:-1]) + sum(widths[1:]))  # X Aᵀ, and what it takes of Δ
-    return 2 * b * (surprise + reading + writing + overlaps + b * b)  # the last is G = D H
+    """Operations of one chunk of a head: the products of `chunked`, and its solve."""
+    *below, last = [d_in * d_out for d_in, d_out in itertools.pairwise(widths)]
+    d_in, d_out = widths[-2:]
+    overlaps = b * sum(widths[:-1]), b * sum(widths[1:])  # X Aᵀ, and what it takes of E
+    right, left = 2 * last, b * d_in  # A W₀ᵀ and A S₀ᵀ; A Aᵀ
+    solve = b * d_out / 2  # half of a square is empty
+    surprise = sum(below) + right + left + solve
+    if below:  # what goes down: E W₀ and E S₀, E Eᵀ, its product with A; then layer by layer
+        surprise += 2 * last + b * d_out + b * d_in + sum(below[1:])
+    reading = 2 * (sum(below) + last) + sum(overlaps)  # with W₀ and with S₀
+    writing = 2 * (sum(below) + last)  # W and S
+    gates = b * b + b  # G = D H and f = D m
+    return round(2 * b * (surprise + reading + writing + gates))
 
 
 def moved(widths: list[int], b: int, bytes_each: int = 2) -> int:

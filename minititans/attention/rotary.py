@@ -1,0 +1,29 @@
+"""Rotary positions: pairs of numbers turn with the position, so products feel distance only."""
+
+import torch
+from torch import Tensor
+
+from minititans.tensors import check_pairs
+
+
+def rotate(x: Tensor, positions: Tensor) -> Tensor:
+    """Turn pair j of the token at position t by `t · 10000^{−2j/dim}`.
+
+    x: `[..., time, dim]` with an even dim; positions: `[time]`. The first half of the channels
+    and the second half are the two sides of the pairs.
+    """
+    check_pairs(x)
+    cos, sin = turns(positions, x)  # [time, dim / 2]
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
+
+
+def turns(positions: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The cosine and sine of every angle, `[time, dim / 2]`, for vectors like x.
+
+    Angles in float64: at token 2,000,000 float32 would be wrong in the first digit.
+    """
+    half = x.shape[-1] // 2
+    frequency = 10_000.0 ** (-torch.arange(half, device=x.device, dtype=torch.float64) / half)
+    angle = positions[:, None].to(torch.float64) * frequency
+    return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
