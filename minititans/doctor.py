@@ -56,6 +56,7 @@ def examine(importer: Importer = import_module) -> list[Finding]:
         look_at_gpu(torch),
         look_at_triton(importer),
         look_at_git(),
+        look_at_bubblewrap(),
     ]
 
 
@@ -200,7 +201,19 @@ def look_at_git() -> Finding:
     )
 
 
-# What the functions above stand on.
+def look_at_bubblewrap() -> Finding:
+    where = shutil.which("bwrap")
+    advice = "Only for `minititans grade`, on Linux: install the package bubblewrap."
+    return Finding(
+        "bubblewrap",
+        present=where is not None,
+        detail=where or "not found",
+        required=False,
+        advice="" if where else advice,
+    )
+
+
+# What the functions above are built on.
 
 
 def try_import(name: str, importer: Importer) -> tuple[ModuleType | None, str]:

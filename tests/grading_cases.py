@@ -131,9 +131,12 @@ NAMES = [  # unusual ones; the functions in the file say which lab it is
 ]
 
 LEAVES = "def read(M, query):\n    import os\n    os._exit(0)"
+EXIT_IN_C = "import ctypes\nctypes.CDLL(None)._exit(0)"
+LEAVES_IN_C = "def read(M, query):\n    import ctypes\n    ctypes.CDLL(None)._exit(0)"
 
 MISTAKEN = [
     Case("leaves", "01", {"01.2": "raises an error"}, {"read": LEAVES}, last="read(None, None)"),
+    Case("leaves in C", "01", {"01.2": "interrupted"}, {"read": LEAVES_IN_C}, last="read(0, 0)"),
     from_the_bank("bank01", "01", 0),
     from_the_bank("bank02", "02", 1),
     from_the_bank("bank03", "03", 2),
@@ -259,7 +262,7 @@ if os.waitpid(child, 0)[1]:
 """
 ASSASSIN = """
 import os, signal
-locked_in = os.getpid() == 1 or os.getuid() >= 62_000  # else this would be too dangerous a test
+locked_in = os.getppid() == 0 or os.getuid() >= 62_000  # else this would be too dangerous a test
 HARM += [] if locked_in else ["it could have killed everything"]
 for process in (-1, os.getppid(), *range(2, 3000)):
     try:
@@ -287,10 +290,17 @@ for _ in range(2000):
     print("x" * 1_000_000)
 """
 FILLER = """
-for number in range(100):
-    with open(f"file{number}", "wb") as file:
-        file.write(bytes(10_000_000))
-HARM.append("wrote a gigabyte")
+written = made = 0
+for place in (".", "/tmp", "/dev/shm", "/dev", "/var/tmp", "/", "/tmp/submission/..", "/mnt"):
+    for _ in range(20):
+        made += 1
+        try:
+            with open(f"{place}/file{made}", "wb") as file:
+                written += file.write(bytes(10_000_000))
+        except OSError:
+            pass
+if written > 70_000_000:
+    HARM.append(f"wrote {written} bytes")
 """
 DELETER = """
 import os, pathlib
@@ -349,7 +359,10 @@ HOSTILE = [
     attack("leaver", "import sys\nsys.exit(3)"),
     attack("quitter", "import os\nos._exit(0)"),
     attack("exits", "exit()\nHARM.append('came back')"),
-    attack("exits in C", "import ctypes\nctypes.CDLL(None)._exit(0)", "ended early"),
+    attack("exits in C", EXIT_IN_C),
+    attack("exits all over", "", "ended early", dict.fromkeys(
+        ("hebbian_write", "read", "hebbian_memory", "interference"), EXIT_IN_C
+    )),
     attack("forger", FORGER, {"01.1": "interrupted", "01.3": "wrong shape"}),
     attack("patcher", PATCHER, {"01.2": "transposed matrix"}, {
         "read": "def read(M, query):\n    return query @ M",

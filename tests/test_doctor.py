@@ -53,11 +53,12 @@ def test_a_missing_required_package_is_named_with_advice_and_fails(name):
     assert doctor.report(findings).endswith(f"Required, but missing or too old: {name}.")
 
 
-def test_a_machine_without_gpu_triton_or_git_passes(monkeypatch):
+def test_a_machine_without_gpu_triton_git_or_bubblewrap_passes(monkeypatch):
     monkeypatch.setenv("PATH", "")
     findings = doctor.examine(importer_without("triton"))
     assert not finding("Triton", findings).present
     assert not finding("git", findings).present
+    assert not finding("bubblewrap", findings).present
     assert doctor.exit_code(findings) == 0
     assert all(each.advice for each in findings if not each.present)
 

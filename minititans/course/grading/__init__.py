@@ -4,9 +4,10 @@ In the order in which a submission meets them:
 
     placing.py       which lab a file belongs to, and whose it is
     submissions.py   find the files, and why some are not graded
+    workers.py       hand them to a zygote
     zygote.py        a process that has torch loaded and forks one process for each submission
-    isolation.py     what that process may do: limits, and three ways to lock it in
-    namespaces.py    the strongest of them, Linux namespaces
+    sandbox.py       what bubblewrap lets that process see
+    isolation.py     its limits, and the two weaker ways to lock it in
     notebook.py      inside: run the cells, call the functions
     answers.py       what crosses back: plain numbers and words, checked on arrival
     grade.py         outside again: hand out the work, judge the answers, one row per task

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from minititans.course.grading import isolation, submissions
 from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
+from minititans.course.grading.sandbox import CannotLockIn
 
 DESCRIPTION = {
     "description": "Run what students handed in and write a row for each student and task: right,\n"
@@ -22,19 +23,24 @@ what is looked for in the folder:
   Files that cannot be placed are listed at the end and in the table.
 
 how submissions are locked in:
-  Each runs in a process of its own that is ended, with all that it started, at its limit. On
-  Linux it sees a few read-only folders, no network, no other submission and no other process.
-  Where a system cannot do this, nothing is run unless you say --isolation none.
+  bubblewrap (the program bwrap) builds a sandbox for each: it sees a few read-only folders, no
+  network, no other submission and no other process, and is ended, with all that it started, at
+  its limit. Where that cannot be done nothing is run, unless you choose a weaker --isolation.
   docs/teaching.md says what this keeps out and what it does not.
 """,
     "formatter_class": argparse.RawDescriptionHelpFormatter,
 }
 NO_LOCK = """\
-This system cannot lock submissions in, so none was run.
+Submissions cannot be locked in here with --isolation {way}, so none was run:
   {reason}
-Ways out: run this on Linux 5.14 or newer (on Windows in WSL), as root or where users may make
-namespaces; or in a virtual machine or container that you can throw away. If you have read the
-submissions and trust them, --isolation none runs them with limits only."""
+{advice}"""
+GET_BWRAP = """\
+The sandbox needs Linux and bubblewrap 0.8 or newer:
+  sudo apt install bubblewrap     (Debian, Ubuntu; elsewhere the package has the same name)
+If it is installed, your system may keep ordinary users from making namespaces; sudo helps.
+Less is available if you ask for it:
+  --isolation user    as root: a user of its own, who sees what every user sees and has a network
+  --isolation none    limits only: for submissions that you have read and trust"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--isolation",
-        choices=("auto", *isolation.WAYS),
-        default="auto",
-        help="how to lock submissions in (default: as well as possible)",
+        choices=isolation.WAYS,
+        default="bwrap",
+        help="how to lock submissions in, from the strongest on (default: %(default)s)",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="say nothing unless something is wrong"
@@ -82,8 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
     except WrongUse as error:
         print(f"minititans grade: {error}", file=sys.stderr)
         return 2
-    except isolation.CannotLockIn as error:
-        print(NO_LOCK.format(reason=error), file=sys.stderr)
+    except CannotLockIn as error:
+        advice = GET_BWRAP if arguments.isolation == "bwrap" else ""
+        words = NO_LOCK.format(way=arguments.isolation, reason=error, advice=advice)
+        print(words.rstrip(), file=sys.stderr)
         return 3
     except KeyboardInterrupt:
         print("\nStopped. Nothing was written.", file=sys.stderr)

@@ -1,7 +1,6 @@
 """Grade everything that was handed in: a row for each student and task, with the diagnosis."""
 
 import csv
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,9 +14,9 @@ from minititans.course.checking.judge import judge
 from minititans.course.checking.words import KINDS
 from minititans.course.grading import answers
 from minititans.course.grading.answers import Answers
-from minititans.course.grading.isolation import DEFAULT_LIMITS, CannotLockIn, Limits
-from minititans.course.grading.submissions import LeftOut, Submission
-from minititans.course.grading.workers import Zygote, ask_all
+from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
+from minititans.course.grading.submissions import LeftOut, Submission, read
+from minititans.course.grading.workers import run_all
 from minititans.course.grading.zygote import Request
 from minititans.course.labs import Task, all_labs
 from minititans.files import write_whole
@@ -50,7 +49,7 @@ def grade(
     labs: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
     jobs: int = 1,
-    isolation: str = "auto",
+    isolation: str = "bwrap",
     seed: int = 0,
     progress: bool = True,
     left_out: Sequence[LeftOut] = (),
@@ -63,55 +62,54 @@ def grade(
     rows = not_handed_in(submissions, students, labs, left_out)
     with tempfile.TemporaryDirectory(prefix="minititans-grade-", ignore_cleanup_errors=True) as own:
         Path(own).chmod(0o711)  # other users may pass through to a box, and look at nothing
-        requests = [make_request(s, Path(own), i, seed, limits) for i, s in enumerate(submissions)]
-        owners = dict(zip((request.box for request in requests), submissions))
-        zygotes = start_zygotes(min(jobs, len(requests)), isolation, Path(own) / "log")
+        log, owners, requests = Path(own) / "log", {}, []
+        for number, submission in enumerate(submissions):
+            try:
+                request = make_request(submission, Path(own), number, seed, limits)
+            except (OSError, ValueError) as error:
+                rows += unreadable(submission, str(error))
+            else:
+                owners[request.box] = submission
+                requests.append(request)
         bar = tqdm(total=len(requests), unit="notebook", file=sys.stdout, disable=not progress)
-        with bar, closing(ask_all(requests, zygotes)) as replies:
-            for request, reply in replies:
+        with bar, closing(run_all(requests, isolation, min(jobs, len(requests)), log)) as outcomes:
+            for request, outcome in outcomes:
                 submission = owners[request.box]
                 bar.set_postfix_str(f"{submission.student} {submission.lab}"[:30], refresh=False)
-                rows += judge_all(submission, request, reply)
+                rows += judge_all(submission, request, outcome)
                 bar.update()
-        log = (Path(own) / "log").read_text(errors="replace").strip()
-        if "Traceback" in log:
-            print(f"Trouble in the grader itself:\n{log[-2000:]}", file=sys.stderr)
+        trouble = log.read_text(errors="replace").strip() if log.exists() else ""
+        if "Traceback" in trouble:
+            print(f"Trouble in the grader itself:\n{trouble[-2000:]}", file=sys.stderr)
     return sorted(rows, key=lambda row: (row.student, row.task))
 
 
 def make_request(
     submission: Submission, own: Path, number: int, seed: int, limits: Limits
 ) -> Request:
-    box = own / f"box{number}"
+    """An empty folder for the submission and, out of its reach, a copy of its file."""
+    source, box, answers = (own / f"{name}{number}" for name in ("source", "box", "answers"))
+    source = source.with_suffix(submission.path.suffix)
+    source.write_bytes(read(submission.path))
     box.mkdir(mode=0o700)
-    answers = own / f"answers{number}"
-    return Request(str(submission.path), submission.lab, seed, str(box), str(answers), limits)
+    answers.touch(mode=0o600)
+    return Request(str(source), submission.lab, seed, str(box), str(answers), limits)
 
 
-def start_zygotes(jobs: int, isolation: str, log: Path) -> list[Zygote]:
-    first = 64 * os.getpid()  # two graders at a time do not share slots either
-    zygotes = [Zygote(isolation, first + number, log) for number in range(jobs)]
-    for zygote in zygotes:
-        if "way" not in zygote.hello:
-            for each in zygotes:
-                each.stop()
-            why = zygote.hello.get("problem") or log.read_text(errors="replace")[-2000:]
-            raise CannotLockIn(why)
-    return zygotes
+def unreadable(submission: Submission, why: str) -> list[Row]:
+    tasks = all_labs()[submission.lab].tasks
+    return [make_row(submission, task, False, UNREADABLE, f"The file: {why}") for task in tasks]
 
 
-def judge_all(submission: Submission, request: Request, reply: dict) -> list[Row]:
+def judge_all(submission: Submission, request: Request, outcome: str) -> list[Row]:
     """The rows of one submission, from what its process left behind."""
-    outcome, found = reply["outcome"], Answers()
-    if "seed" in reply:
-        found = answers.read(Path(request.answers))
-    unreadable = found.unreadable or reply.get("detail", "")
+    found = answers.read(Path(request.answers))
+    if found.unreadable:
+        return unreadable(submission, found.unreadable)
     rows = []
     for task in all_labs()[submission.lab].tasks:
-        if unreadable:
-            right, diagnosis, message = False, UNREADABLE, f"The file: {unreadable}"
-        elif task.id in found.attempts:
-            right, diagnosis, message = judge_task(task, found, reply["seed"])
+        if task.id in found.attempts:
+            right, diagnosis, message = judge_task(task, found, request.seed)
         else:
             right, (diagnosis, message) = False, why_no_answer(outcome, found)
         rows.append(make_row(submission, task, right, diagnosis, message))

@@ -1,10 +1,8 @@
 """What a submission's process may do: its limits, and the three ways to lock it in.
 
-namespaces   it sees a few read-only folders, no network, no other process (see namespaces.py)
-user         it runs as a user of its own, who may read what anyone may and owns nothing; needs root
-none         it runs as whoever runs the grader, with limits only: for submissions that you trust
-
-Everything here happens in a process that was forked for one submission, before its code runs.
+bwrap   it sees a few read-only folders, no network, no other process (see sandbox.py)
+user    it runs as a user of its own, who may read what anyone may and owns nothing; needs root
+none    it runs as the person who runs the grader, with limits only: for submissions that you trust
 """
 
 import contextlib
@@ -13,19 +11,19 @@ import math
 import os
 import signal
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from minititans.course.grading import namespaces
+from minititans.course.grading import sandbox
+from minititans.course.grading.sandbox import Sandbox
 
 try:
     import resource
 except ImportError:  # Windows, where nothing can be locked in this way
     resource = None
 
-WAYS = ("namespaces", "user", "none")
-# Submissions run as users that nobody has, so that nothing belongs to them.
+WAYS = ("bwrap", "user", "none")
+# What root grades runs as users that nobody has, so that nothing belongs to them.
 FIRST_USER, USERS = 62_000, 3_000
 SET_PARENT_DEATH_SIGNAL, NO_NEW_PRIVILEGES = 1, 38  # of prctl
 
@@ -44,81 +42,29 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-class CannotLockIn(OSError):
-    """This system offers no way to keep a submission from doing harm."""
+def lock_in(way: str, slot: int, box: str, limits: Limits, size: int | None) -> None:
+    """In the submission's process, before its code runs; nothing in it can undo this afterwards.
 
-
-def choose(wanted: str = "auto") -> str:
-    """The strongest way that works here, or the wanted one; `CannotLockIn` if that fails."""
-    reasons = []
-    for way in ("namespaces", "user") if wanted == "auto" else (wanted,):
-        reason = try_out(way)
-        if not reason:
-            return way
-        reasons.append(f"{way}: {reason}")
-    raise CannotLockIn("; ".join(reasons))
-
-
-def try_out(way: str) -> str:
-    """Lock a process in that does nothing: why that fails, or an empty text."""
-    reading, writing = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="minititans-grade-") as folder:
-        keeper = os.fork()
-        if keeper == 0:
-            with contextlib.suppress(BaseException), os.fdopen(writing, "w") as report:
-                try:
-                    separate(way)
-                    inner = os.fork()
-                    if inner == 0:
-                        lock_in(way, Path(folder), DEFAULT_LIMITS, slot=0)
-                        report.write("works")
-                    else:
-                        os.waitpid(inner, 0)
-                except Exception as error:
-                    report.write(str(error))
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as report:
-            said = report.read()
-        os.waitpid(keeper, 0)
-    return "" if said == "works" else said or "it died without a word"
-
-
-def separate(way: str) -> None:
-    """In the parent of the process that is to be locked in."""
-    if way == "namespaces":
-        namespaces.separate()
-    stop_with_parent()
-
-
-def stop_with_parent(number: int = signal.SIGTERM) -> None:
-    """When whoever waits for this process is gone, it should be gone too."""
-    if sys.platform == "linux":
-        prctl(SET_PARENT_DEATH_SIGNAL, number)
-
-
-def lock_in(way: str, box: Path, limits: Limits, slot: int) -> None:
-    """In the process itself: afterwards nothing in it can undo this. It then works in `box`.
-
-    slot: a number that no other submission has at the same time.
+    slot: a number that no other submission has at the same time; box: the folder to work in where
+    there is no sandbox; size: what `address_space` was before it moved into one
     """
-    os.setsid()
-    os.umask(0o022)  # what is made for the submission, it has to be able to read
-    size = address_space()
-    if way == "namespaces":
-        namespaces.enter(box, limits.disk, namespaces.python_folders())
-    else:
-        os.chdir(box)
+    os.umask(0o022)  # what is made for the submission, it must be able to read
+    os.chdir(sandbox.WORK if way == "bwrap" else box)
     if way != "none" and os.getuid() == 0:
         become(user_of(slot))
     elif way == "user":
         raise PermissionError("only root can run a process as another user")
-    elif way == "namespaces":
-        namespaces.drop_capabilities()
-    if sys.platform == "linux":
-        prctl(NO_NEW_PRIVILEGES, 1)
+    elif way == "bwrap":
+        sandbox.drop_capabilities()
+    prctl(NO_NEW_PRIVILEGES, 1)
     stop_with_parent(signal.SIGKILL)
-    set_limits(limits, size, count_processes=way != "none")
+    wanted = {"CORE": 0, "CPU": math.ceil(limits.seconds), "FSIZE": limits.disk}
+    if size is not None:
+        wanted["AS"] = size + limits.memory
+    if way != "none":
+        wanted["NPROC"] = limits.processes
+    for name, value in wanted.items():
+        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
 
 
 def user_of(slot: int) -> int:
@@ -134,17 +80,6 @@ def become(user: int) -> None:
         raise PermissionError(f"Python in {sys.base_prefix} is closed to other users")
 
 
-def set_limits(limits: Limits, size: int | None, count_processes: bool) -> None:
-    seconds = math.ceil(limits.seconds)
-    wanted = {"RLIMIT_CORE": 0, "RLIMIT_CPU": seconds, "RLIMIT_FSIZE": limits.disk}
-    if size is not None:
-        wanted["RLIMIT_AS"] = size + limits.memory
-    if count_processes:
-        wanted["RLIMIT_NPROC"] = limits.processes
-    for name, value in wanted.items():
-        resource.setrlimit(getattr(resource, name), (value, value))
-
-
 def limit_processor(seconds: int) -> None:
     """Less of the processor's time than before, for a process that runs one task."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
@@ -158,10 +93,12 @@ def address_space() -> int | None:
         return None
 
 
-def end(way: str, process: int, slot: int) -> None:
-    """Kill whatever is left of a submission: with `namespaces`, its first process is enough."""
+def end(way: str, slot: int, group: int, room: Sandbox | None) -> None:
+    """Kill whatever is left of a submission."""
+    if room is not None:
+        room.end()
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process, signal.SIGKILL)
+        os.killpg(group, signal.SIGKILL)
     if way == "user":  # as this user, kill all that this user may kill
         killer = os.fork()
         if killer == 0:
@@ -172,5 +109,11 @@ def end(way: str, process: int, slot: int) -> None:
         os.waitpid(killer, 0)
 
 
+def stop_with_parent(number: int) -> None:
+    """When the process that waits for this one is gone, this one gets a signal."""
+    prctl(SET_PARENT_DEATH_SIGNAL, number)
+
+
 def prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+    if sys.platform == "linux":
+        sandbox.call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)

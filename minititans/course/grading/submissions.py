@@ -5,6 +5,7 @@ Links are not followed. Whatever is not graded is kept with the reason.
 """
 
 import os
+import stat
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from minititans.course.grading.placing import lab_by_contents, lab_by_name, student_of
 
 KINDS = (".ipynb", ".py")  # of two files for one lab the notebook counts
+LARGEST = 20 << 20  # bytes of a file that is graded
 SKIPPED = ("__pycache__", "__MACOSX")  # and every name that begins with a dot
 
 
@@ -71,6 +73,18 @@ def find(folder: Path, labs: Mapping[str, Collection[str]]) -> Found:
     names = {name for name in folders if not is_skipped(name)} | {name for name, _ in found}
     names |= {each.student for each in left_out if each.student}
     return Found(submissions, sorted(names), left_out)
+
+
+def read(path: Path) -> bytes:
+    """The bytes of an ordinary file, not too many; a link could lead to anybody's."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("it is not an ordinary file")
+        if about.st_size > LARGEST:
+            raise ValueError(f"it has {about.st_size:,} bytes, more than {LARGEST:,}")
+        return file.read(LARGEST)
 
 
 def why_not(path: Path) -> str:

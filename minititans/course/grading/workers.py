@@ -1,17 +1,14 @@
-"""Hand requests to zygotes, as many at a time as there are zygotes; replies come in any order."""
+"""The grader's side of a zygote: start it, send all requests, take the outcomes as they come."""
 
-import contextlib
 import json
 import os
-import queue
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 
+from minititans.course.grading.sandbox import CannotLockIn
 from minititans.course.grading.zygote import Request
 
 # What a zygote inherits. A submission can read it, so nothing private belongs here.
@@ -19,67 +16,45 @@ KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CON
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class Zygote:
-    """A running zygote. `hello` is what it said first: how it locks in, or that it cannot.
+def run_all(
+    requests: Sequence[Request], way: str, jobs: int, log: Path
+) -> Iterator[tuple[Request, str]]:
+    """Each request and how it ended, in the order in which they do.
 
-    log: a file for whatever goes wrong in it; ended: it has died and will not answer again
+    way: how to lock submissions in; jobs: how many at a time; log: a file for a zygote's troubles
     """
-
-    def __init__(self, wanted: str, slot: int, log: Path):
-        self.arguments, self.ended = (wanted, slot, log), False
-        environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-        environment |= ONE_THREAD | {"PYTHONPATH": str(Path(__file__).parents[3])}
-        with open(log, "ab") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "minititans.course.grading.zygote", wanted, str(slot)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                env=environment, text=True,
-            )  # fmt: skip
-        self.hello = self.listen()
-
-    def ask(self, request: Request) -> dict:
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(asdict(request)) + "\n")
-            self.process.stdin.flush()
-        return self.listen()
-
-    def listen(self) -> dict:
-        line = self.process.stdout.readline()
-        self.ended = not line
-        return json.loads(line) if line else {"outcome": "died"}
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
+    left = dict(enumerate(requests))
+    while left:
+        with start(way, jobs, log) as zygote:
+            try:
+                if zygote.stdout.readline() != "ready\n":
+                    raise CannotLockIn(last_words(log))
+                for number, request in left.items():
+                    print(json.dumps([number, asdict(request)]), file=zygote.stdin)
+                zygote.stdin.close()
+                for line in zygote.stdout:
+                    number, outcome = json.loads(line)
+                    yield left.pop(number), outcome
+            except BaseException:
+                zygote.terminate()
+                raise
+        if left and jobs == 1:  # the zygote was killed, and this is the one that was running
+            yield left.pop(min(left)), "died"
+        jobs = 1
 
 
-def ask_all(requests: Sequence[Request], zygotes: list[Zygote]) -> Iterator[tuple[Request, dict]]:
-    """Each request with its reply, in the order in which they finish; then zygotes are stopped."""
-    idle: queue.Queue[Zygote] = queue.Queue()
-    for zygote in zygotes:
-        idle.put(zygote)
+def start(way: str, jobs: int, log: Path) -> subprocess.Popen:
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment |= ONE_THREAD | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, "-P", "-m", "minititans.course.grading.zygote", way, str(jobs)]
+    pipe = subprocess.PIPE
+    with open(log, "ab") as errors:
+        return subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=errors, env=environment, text=True
+        )
 
-    def ask(request: Request) -> dict:
-        zygote = idle.get()
-        reply = zygote.ask(request)
-        if zygote.ended and not stopping.is_set():  # somebody killed it: the next one needs another
-            zygote = Zygote(*zygote.arguments)
-            zygotes.append(zygote)
-        idle.put(zygote)
-        return reply
 
-    stopping = threading.Event()
-    pool = ThreadPoolExecutor(len(zygotes))
-    try:
-        futures = {pool.submit(ask, request): request for request in requests}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        stopping.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-        for zygote in zygotes:
-            zygote.stop()
-        pool.shutdown()
+def last_words(log: Path) -> str:
+    """What stopped a zygote: the end of a traceback without the name of the exception."""
+    line = log.read_text(errors="replace").strip().rpartition("\n")[2]
+    return line.partition(": ")[2] or line

@@ -1,40 +1,40 @@
-"""A process with torch loaded that forks one process for each submission.
+"""A process that has torch loaded and forks one process for each submission.
 
 Importing torch takes seconds, forking takes milliseconds. The zygote never runs a line of a
-submission itself; it talks with the grader in lines of JSON, a request in and a reply out.
+submission itself; it reads requests, lines of JSON, and says of each how it ended.
 
-    zygote ── keeper ── submission ── whatever that starts
-                │
-                └ waits, ends them all when the time is over, and exits with how it went
+    zygote ─┬─ bwrap ── the sandbox's first process, which only waits
+            └─ keeper ── submission ── whatever that starts, in the sandbox as well
 """
 
 import json
 import os
+import re
 import signal
-import stat
 import sys
 import tempfile
-import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from minititans.course.grading import isolation
-from minititans.course.grading.isolation import Limits
+from minititans.course.grading import isolation, sandbox
+from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
+from minititans.course.grading.sandbox import Sandbox
 
 WAITING = 3  # how much longer than its processor time a submission may take by the clock
-LARGEST = 20 << 20  # bytes of a submitted file
-DONE, OUT_OF_TIME, DIED = 0, 10, 11  # how it went: exit codes of a keeper
-OUTCOMES = {DONE: "done", OUT_OF_TIME: "out of time", DIED: "died"}
+MOST_SKIPPED = 3  # if a cell ends the process, the submission runs again without it, so many times
+OUT_OF_TIME = 10  # exit code of a keeper
+OUTCOMES = {0: "done", OUT_OF_TIME: "out of time", -signal.SIGALRM: "out of time"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """path: the submission; box: an empty folder for it; answers: a file to be made for what it
-    says; seed: of the random inputs that its functions meet."""
+    """source: a copy of the submission; box: an empty folder for it; answers: an empty file
+    for what it says; seed: of the random inputs that its functions meet."""
 
-    path: str
+    source: str
     lab: str
     seed: int
     box: str
@@ -42,125 +42,114 @@ class Request:
     limits: Limits
 
 
-def main(wanted: str, slot: int) -> None:
-    """wanted: the way to lock in, or "auto"; slot: a number that no other zygote has."""
-    isolation.stop_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+@dataclass(frozen=True)
+class Running:
+    """number: the request's, for the grader; keeper: a process; room: where there is a sandbox."""
+
+    number: int
+    slot: int
+    keeper: int
+    room: Sandbox | None
+
+
+def main(way: str, jobs: int) -> None:
+    isolation.stop_with_parent(signal.SIGTERM)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(1))
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a package prints while it is imported gets between the replies
-
-    def say(**reply: str | int) -> None:
-        print(json.dumps(reply), file=replies, flush=True)
-
-    try:
-        way = isolation.choose(wanted)
-    except isolation.CannotLockIn as error:
-        return say(problem=str(error))
-    say(way=way)
+    slots = [64 * os.getpid() + job for job in range(jobs)]  # no other grader has them either
     if sys.platform == "linux":  # on macOS a process that has torch loaded must not fork
         preload()
-    for line in sys.stdin:
-        plain = json.loads(line)
-        request = Request(**plain | {"limits": Limits(**plain["limits"])})
-        try:
-            source = read(Path(request.path))
-        except (OSError, ValueError) as error:
-            say(outcome="cannot be read", detail=str(error))
-            continue
-        code = run(request, source, way, slot)
-        say(outcome=OUTCOMES.get(code, "died"), seed=request.seed)
-
-
-def read(path: Path) -> bytes:
-    """The bytes of an ordinary file, not too many; a link could lead to anybody's."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is not an ordinary file")
-        if about.st_size > LARGEST:
-            raise ValueError(f"it has {about.st_size:,} bytes, more than {LARGEST:,}")
-        return file.read(LARGEST)
-
-
-def run(request: Request, source: bytes, way: str, slot: int) -> int:
-    """Fork a keeper and wait for it: its exit code."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-    answers = os.open(request.answers, flags, 0o600)
-    keeper = os.fork()
-    if keeper == 0:
-        try:
-            os._exit(keep(request, source, way, slot, answers))
-        except Exception:
-            traceback.print_exc()
-        finally:
-            os._exit(DIED)
-    os.close(answers)
-    return os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
-
-
-def keep(request: Request, source: bytes, way: str, slot: int, answers: int) -> int:
-    """Fork the submission's process and see to it that it ends."""
-    seconds = request.limits.seconds
-    deadline = time.monotonic() + WAITING * seconds
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(DIED))
-    isolation.separate(way)
-    process = os.fork()
-    if process == 0:
-        submission(request, source, way, slot, answers)
-    ended, status, used = 0, 0, None
+    try_out(way, slots[0])
+    print("ready", file=replies, flush=True)
+    waiting = [json.loads(line) for line in sys.stdin]
+    running: dict[int, Running] = {}  # by keeper
     try:
-        while not ended and time.monotonic() < deadline:
-            time.sleep(0.02)
-            ended, status, used = os.wait4(process, os.WNOHANG)
+        while waiting or running:
+            while waiting and slots:
+                number, plain = waiting.pop(0)
+                request = Request(**plain | {"limits": Limits(**plain["limits"])})
+                started = start(way, number, slots.pop(), request)
+                running[started.keeper] = started
+            process, status = os.wait()
+            if process in running:  # else it is a bwrap
+                ended = running.pop(process)
+                isolation.end(way, ended.slot, ended.keeper, ended.room)
+                slots.append(ended.slot)
+                outcome = OUTCOMES.get(os.waitstatus_to_exitcode(status), "died")
+                print(json.dumps([ended.number, outcome]), file=replies, flush=True)
     finally:
-        if not ended:
-            os.kill(process, signal.SIGKILL)
-        isolation.end(way, process, slot)
-    if not ended:
-        os.waitpid(process, 0)
-        return OUT_OF_TIME
-    if os.WIFSIGNALED(status) and used.ru_utime + used.ru_stime > 0.9 * seconds:
-        return OUT_OF_TIME  # the kernel was quicker: processor time was over first
-    return DONE if status == 0 else DIED
+        for each in running.values():
+            isolation.end(way, each.slot, each.keeper, each.room)
 
 
-def submission(request: Request, source: bytes, way: str, slot: int, answers: int) -> None:
-    """Everything that happens in the submission's process; it does not return."""
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        isolation.lock_in(way, Path(request.box), request.limits, slot)
-        set_environment()
-        name = Path(request.path).name
-        Path(name).write_bytes(source)  # its copy, to do with as it likes
+def try_out(way: str, slot: int) -> None:
+    """Run a submission that does nothing: if it cannot, this process ends, and the log says why."""
+    with tempfile.TemporaryDirectory() as own:
+        Path(own).chmod(0o711)
+        source, box, answers = (Path(own) / name for name in ("nothing.py", "box", "answers"))
+        source.write_text("def read(M, query): ...")
+        box.mkdir()
+        answers.touch()
+        request = Request(str(source), "01", 0, str(box), str(answers), DEFAULT_LIMITS)
+        started = start(way, 0, slot, request)
+        _, status = os.waitpid(started.keeper, 0)
+        isolation.end(way, slot, started.keeper, started.room)
+    if status:
+        sys.exit(1)
+
+
+def start(way: str, number: int, slot: int, request: Request) -> Running:
+    room = sandbox.build(request.limits.disk) if way == "bwrap" else None
+    return Running(number, slot, fork(lambda: keep(way, slot, request, room)), room)
+
+
+def keep(way: str, slot: int, request: Request, room: Sandbox | None) -> None:
+    """In the keeper: fork the submission's process and wait for it, not too long."""
+    os.setsid()
+    isolation.stop_with_parent(signal.SIGKILL)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    seconds, skipped = request.limits.seconds, []
+    signal.setitimer(signal.ITIMER_REAL, WAITING * seconds)  # after that SIGALRM ends the keeper
+    source = Path(request.source).read_bytes()
+    handle = os.open(request.answers, os.O_RDWR | os.O_TRUNC | os.O_APPEND)
+    size = isolation.address_space()
+    if room is not None:
+        room.enter()
+
+    def submission() -> None:
         from minititans.course.grading import notebook
 
-        only_keep(answers)
-        notebook.run(source, name, request.lab, request.seed, request.limits.seconds, answers)
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()  # nobody hears it once the submission's code runs
-    finally:
-        os._exit(1)
+        isolation.lock_in(way, slot, request.box, request.limits, size)
+        name = Path(request.source).name
+        Path(name).write_bytes(source)  # its copy, to do with as it likes
+        notebook.run(source, name, request.lab, request.seed, seconds, handle, skipped)
+
+    while True:
+        _, status, used = os.wait4(fork(submission), 0)
+        if os.WIFSIGNALED(status) and used.ru_utime + used.ru_stime > 0.9 * seconds:
+            os._exit(OUT_OF_TIME)
+        cells = re.findall(rb'^{"cell": (\d+)}$', os.pread(handle, 1 << 20, 0), re.MULTILINE)
+        if not cells or int(cells[-1]) == 0 or len(skipped) == MOST_SKIPPED:
+            os._exit(int(status != 0))
+        skipped.append(int(cells[-1]))
+        os.ftruncate(handle, 0)
 
 
-def only_keep(handle: int) -> None:
-    """No way to speak but this one: input is empty, what is printed goes nowhere."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(nowhere, standard)
-    os.closerange(3, handle)
-    os.closerange(handle + 1, 65536)
-
-
-def set_environment() -> None:
-    here, tempfile.tempdir = os.getcwd(), None  # None: look at TMPDIR again
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
-    os.environ.clear()
-    os.environ.update(kept, HOME=here, USER="student", TMPDIR=here, MPLBACKEND="agg")
-    os.environ.update(MINITITANS_PROGRESS="off", CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
+def fork(act: Callable[[], object]) -> int:
+    """A process that calls `act` and nothing else; it ends with 1 if that raises."""
+    process = os.fork()
+    if process == 0:
+        try:
+            act()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()  # nobody hears it once a submission's code runs
+        finally:
+            os._exit(1)
+    return process
 
 
 def preload() -> None:
