@@ -3,6 +3,7 @@
 import torch
 
 from minititans import NeuralMemory
+from minititans.cli import main
 from minititans.experiments import alive
 
 
@@ -19,6 +20,16 @@ def test_it_still_does_after_a_long_text_and_plain_layers_are_dead():
     ours, plain = alive.run(config, False)
     assert ours.learned[1] >= 0.8 * ours.learned[0]
     assert abs(plain.learned[1]) < 0.01 and plain.largest[1] < 1e-9
+
+
+def test_forgetting_alone_kills_plain_layers_and_not_a_matrix():
+    """The same gates for all: notebook 04 in small."""
+    options = {"chunk_sizes": (64,), "after": (2048,), "seeds": (0,)}
+    plain = alive.AliveConfig(("plain-fading",), depths=(1, 2, 3), **options)
+    adding = alive.AliveConfig(("residual-fading",), depths=(3,), **options)
+    matrix, two, three = (each.learned[0] for each in alive.run(plain, False))
+    assert matrix > 0.1 and max(two, three) < 0.01
+    assert alive.run(adding, False)[0].learned[0] > 0.1
 
 
 def test_the_probe_leaves_no_trace_and_a_memory_that_cannot_write_learns_nothing():
@@ -39,5 +50,23 @@ def test_the_probe_leaves_no_trace_and_a_memory_that_cannot_write_learns_nothing
 def test_results_come_back_from_their_file(tmp_path):
     config = alive.AliveConfig(depths=(1,), chunk_sizes=(16,), after=(64,), seeds=(0,))
     found = alive.run(config, False)
-    alive.save(tmp_path, config, found)
-    assert alive.load(tmp_path / "random.json") == found
+    alive.save(tmp_path / "alive.json", config, found)
+    assert alive.load(tmp_path / "alive.json") == found
+
+
+def test_kinds_of_text_do_not_see_each_other():
+    def run(*kinds):
+        small = {"depths": (2,), "chunk_sizes": (16,), "after": (64, 200), "seeds": (0, 1)}
+        return alive.run(alive.AliveConfig(layers=("residual",), kinds=kinds, **small), False)
+
+    together = run("zeros", "random", "repeated")
+    assert [each.kind for each in together] == ["zeros", "random", "repeated"]
+    for each in together:
+        (alone,) = run(each.kind)
+        torch.testing.assert_close(alone.learned, each.learned, atol=1e-4, rtol=0)
+        torch.testing.assert_close(alone.largest, each.largest, atol=0, rtol=1e-4)
+
+
+def test_an_unknown_kind_of_text_is_refused_by_name(capsys):
+    assert main(["experiment", "alive", "--kinds=noise"]) == 2
+    assert "kinds: got 'noise'" in capsys.readouterr().err

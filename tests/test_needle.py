@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from minititans.cli import main
 from minititans.config import TitansConfig
 from minititans.experiments import needle as experiment
+from minititans.experiments import needle_training as training
 from minititans.experiments.figures import needle_figure
 from minititans.experiments.needle import NeedleConfig
-from minititans.experiments.results import Reading, Result
+from minititans.experiments.results import Attempt, Reading, Result
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import (
     ASK,
@@ -33,11 +34,16 @@ TINY = NeedleConfig(
     model=TitansConfig(vocab_size=64, dim=16, layers=1, heads=2, window=8, segment=8),
     parameters=9_000,
     steps=2,
+    most_steps=2,
     lengths=(32, 48),
     tokens=96,
     needles=2,
     read_at=((32, 4), (64, 2)),
 )
+
+
+def result(variant: str, *readings: Reading) -> Result:
+    return Result(variant, 0, 9000, 4e-3, [Attempt(2, 0.1)], 1.0, [], list(readings))
 
 
 def facts_of(row: list[int], value_tokens: int) -> dict[int, list[int]]:
@@ -189,7 +195,7 @@ def test_one_who_guesses_hits_as_often_as_chance(kind):
 
 
 def test_a_real_model_scores_the_same_in_one_piece_and_in_blocks():
-    model, _ = experiment.train(TINY, "mac", seed=0, progress=False)
+    model, _ = training.train(TINY, "mac", seed=0, progress=False)
     task = Needle("pk")
     tokens, _ = task.batch(2, 100, generator(0, 0, 1))
     whole, _ = model(tokens)
@@ -204,21 +210,76 @@ def test_a_real_model_scores_the_same_in_one_piece_and_in_blocks():
 
 def test_every_model_has_the_same_number_of_parameters():
     config = NeedleConfig()
-    for variant in experiment.EVERYONE:
+    for variant in (*experiment.EVERYONE, *training.ABLATIONS):
         size = experiment.count_parameters(experiment.model_config(config, variant))
         assert abs(size / config.parameters - 1) < 0.01
 
 
 def test_a_run_follows_from_its_configuration_and_seed():
-    first, second = (experiment.run_one(TINY, "lmm", 3, progress=False) for _ in range(2))
+    first, second = (experiment.run_one(TINY, "lmm", 3, progress=False)[0] for _ in range(2))
     assert replace(first, seconds=0) == replace(second, seconds=0)
-    assert first.losses != experiment.run_one(TINY, "lmm", 4, progress=False).losses
+    assert first.losses != experiment.run_one(TINY, "lmm", 4, progress=False)[0].losses
+
+
+@pytest.mark.parametrize(
+    "last_losses, steps, counts",
+    [
+        ([0.05], [2], 0.05),  # learned
+        ([0.9, 0.5, 0.04], [2, 4, 8], 0.04),  # more steps help
+        ([0.9, 0.5, 0.3, 0.04], [2, 4, 8], 0.3),  # up to the limit
+        ([2.7, 2.6, 0.04], [2, 4, 8], 0.04),  # it had not begun to learn
+        ([0.5, 0.45, 0.04], [2, 4], 0.45),  # they help too little to go on
+        ([0.5, 0.6, 0.04], [2, 4], 0.5),  # they harm: the first counts
+    ],
+)
+def test_a_model_starts_over_with_twice_the_steps_while_that_helps(
+    last_losses, steps, counts, monkeypatch
+):
+    asked = []
+
+    def train(config, variant, seed, progress):
+        asked.append(config.steps)
+        return config.steps, [9.0, last_losses[len(asked) - 1]]
+
+    monkeypatch.setattr(training, "train", train)
+    config = replace(TINY, most_steps=8)
+    model, losses, attempts = training.learn(config, "lmm", 0)
+    assert asked == steps == [attempt.steps for attempt in attempts]
+    assert losses[-1] == counts
+    assert model == attempts[[attempt.loss for attempt in attempts].index(counts)].steps
+
+
+def test_models_are_kept_and_read_further(tmp_path):
+    results, models = tmp_path / "results", tmp_path / "models"
+    experiment.run(TINY, ("lmm",), (0,), results, False, models)
+    experiment.read_further(TINY, ("lmm",), (0,), results, models, (48, 96), 3, progress=False)
+    (found,) = experiment.run(TINY, ("lmm",), (0,), results, False, models)
+    assert [(r.length, r.samples) for r in found.readings] == [(32, 4), (64, 2), (48, 3), (96, 3)]
+    fresh, model = experiment.run_one(TINY, "lmm", 0, progress=False)
+    assert found.readings[:2] == fresh.readings
+    assert found.readings[2:] == experiment.read(TINY, model, "lmm", 0, ((48, 3), (96, 3)), False)
+    kept = (results / "lmm-seed0.json").read_bytes()
+    experiment.read_further(TINY, ("lmm",), (0,), results, models, (96,), progress=False)
+    assert (results / "lmm-seed0.json").read_bytes() == kept
+
+
+def test_a_setting_that_is_newer_than_a_result_does_not_make_it_another_configuration(tmp_path):
+    experiment.run(TINY, ("swa",), (0,), tmp_path, progress=False)
+    file = tmp_path / "swa-seed0.json"
+    stored = json.loads(file.read_text(encoding="utf-8"))
+    del stored["config"]["model"]["alpha_start"]
+    file.write_text(json.dumps(stored), encoding="utf-8")
+    experiment.run(TINY, ("swa",), (0,), tmp_path, progress=False)
+    stored["config"]["model"]["window"] = 9
+    file.write_text(json.dumps(stored), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"different: model"):
+        experiment.run(TINY, ("swa",), (0,), tmp_path, progress=False)
 
 
 def test_an_interrupted_run_goes_on_with_what_is_missing(tmp_path, monkeypatch):
     whole = experiment.run(TINY, ("lmm", "swa"), (0, 1), tmp_path / "whole", progress=False)
 
-    trained, train = [], experiment.train
+    trained, train = [], training.train
 
     def stops_at_the_third(config, variant, seed, progress):
         if len(trained) == 2:
@@ -227,7 +288,7 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(tmp_path, monkeypatch):
         return train(config, variant, seed, progress)
 
     folder = tmp_path / "parts"
-    monkeypatch.setattr(experiment, "train", stops_at_the_third)
+    monkeypatch.setattr(training, "train", stops_at_the_third)
     with pytest.raises(KeyboardInterrupt):
         experiment.run(TINY, ("lmm", "swa"), (0, 1), folder, progress=False)
     assert trained == [("lmm", 0), ("swa", 0)]
@@ -271,9 +332,7 @@ def test_a_result_says_all_that_it_depends_on(tmp_path):
 
 def test_every_model_looks_different():
     config = replace(TINY, read_at=((256, 100),))
-    results = [
-        Result(name, 0, 9000, 1.0, [], [Reading(256, 100, 0.5)]) for name in experiment.EVERYONE
-    ]
+    results = [result(name, Reading(256, 100, 0.5)) for name in experiment.EVERYONE]
     (axes,) = needle_figure(results, config).axes
     looks = {(line[0].get_color(), line[0].get_marker()) for line in axes.containers}
     assert len(looks) == len(experiment.EVERYONE)
@@ -283,15 +342,19 @@ def test_the_figure_shows_every_number_and_the_chance_level():
     shares = {"mac": (1.0, 0.75), "swa": (0.5, 0.25), "deltanet": (0.9, 0.8)}
     config = replace(TINY, read_at=((256, 100), (1024, 100)))
     results = [
-        Result(name, 0, 9000, 1.0, [], [Reading(256, 100, a), Reading(1024, 100, b)])
-        for name, (a, b) in shares.items()
+        result(name, Reading(256, 100, a), Reading(1024, 100, b)) for name, (a, b) in shares.items()
     ]
     (axes,) = needle_figure(results, config).axes
     lines = {line.get_label(): line[0] for line in axes.containers}
     drawn = {name: tuple(line.get_ydata() / 100) for name, line in lines.items()}
-    assert drawn == dict(zip(["MAC", "sliding window", "deltanet"], shares.values()))
+    assert drawn == dict(zip(["MAC", "sliding window", "DeltaNet"], shares.values()))
     looks = {(line.get_color(), line.get_marker()) for line in lines.values()}
     assert len({c for c, _ in looks}) == len({m for _, m in looks}) == 3
+    for _, _, (bars,) in axes.containers:
+        ends = [y for segment in bars.get_segments() for _, y in segment]
+        assert min(ends) >= 0 and max(ends) <= 100 + 1e-9
+    (some,) = needle_figure(results, config, only=("deltanet", "lmm")).axes
+    assert [line.get_label() for line in some.containers] == ["DeltaNet"]
     chance = 100 / len(VALUES)
     assert any(set(line.get_ydata()) == {chance} for line in axes.lines)
 
@@ -301,25 +364,50 @@ def test_the_command_writes_results_table_and_figure(tmp_path, monkeypatch, caps
         experiment, "NeedleConfig", lambda kind, **more: replace(TINY, kind=kind, **more)
     )
     command = ["experiment", "needle", "--kind=n", "--variants=swa,lmm", f"--out={tmp_path}"]
+    command += [f"--models={tmp_path / 'models'}"]
     assert main([*command, "--quiet"]) == 0
     names = {file.name for file in tmp_path.iterdir()}
-    assert names == {"swa-seed0.json", "lmm-seed0.json", "table.md", "needle.png"}
+    assert names == {
+        "swa-seed0.json",
+        "lmm-seed0.json",
+        "table.md",
+        "needle.png",
+        "all.png",
+        "models",
+    }
+    assert main([*command, "--quiet", "--further=80"]) == 0
+    assert "| 32 | 64 | 80 |" in capsys.readouterr().out
+    assert main([*command, "--quiet"]) == 0
     assert "| lmm | 1 |" in capsys.readouterr().out
     assert main([*command, "--quiet", "--steps=3"]) == 2
+    assert "another configuration" in capsys.readouterr().err
+    assert main([*command, "--quiet", "--read-at=40"]) == 2
     assert "another configuration" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_begins_short_and_then_mixes_lengths(kind):
-    config = replace(
-        TINY, kind=kind, steps=40, warm=0.5, lengths=(48, 96, 192), tokens=192, needles=8
-    )
-    batches = [experiment.training_batch(config, seed=0, step=step) for step in range(40)]
+def test_a_batch_has_the_first_length_or_one_of_the_others(kind):
+    config = replace(TINY, kind=kind, lengths=(48, 96, 192), tokens=192, needles=8)
+    batches = [training.training_batch(config, 0, step, step < 20) for step in range(40)]
     shapes = [tuple(tokens.shape) for tokens, _ in batches]
     assert set(shapes[:20]) == {(4, 48)}
     assert set(shapes[20:]) == {(2, 96), (1, 192)}
     tokens, targets = batches[0]
     fits = {"pk": 8, "n": 6, "w": 4}[kind]  # needles with their questions in 48 tokens
     assert ((tokens == ASK).sum(1) == fits).all()
-    again = experiment.training_batch(config, seed=0, step=0)
+    again = training.training_batch(config, 0, 0, True)
     assert torch.equal(again[0], tokens) and torch.equal(again[1], targets)
+
+
+@pytest.mark.parametrize("ready, short", [(0.0, 60), (99.0, 50)])
+def test_training_begins_short_until_that_is_learned_or_half_is_over(ready, short, monkeypatch):
+    seen, batch = [], training.training_batch
+
+    def watched(config, seed, step, first):
+        seen.append(first)
+        return batch(config, seed, step, first)
+
+    monkeypatch.setattr(training, "training_batch", watched)
+    monkeypatch.setattr(training, "READY", ready)
+    training.train(replace(TINY, steps=120, tokens=32), "swa", 0, progress=False)
+    assert seen == [True] * short + [False] * (120 - short)

@@ -19,16 +19,21 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from minititans.arguments import choice
 from minititans.files import write_whole
 from minititans.memory import MemoryState, NeuralMemory
 
 DIM, HEADS = 32, 2
 PROBE, READINGS = 64, 8
 BLOCK = 4096  # tokens of a call
+KINDS = ("random", "repeated", "zeros")
 LAYERS = {
     "residual": {},
     # The paper's MLP and its (16), forgetting a thousandth with every token.
     "plain": {"residual": False, "exact": False, "alpha_start": 1e-3},
+    # Only the layers differ: both forget a thousandth, and measure surprise as we do.
+    "residual-fading": {"alpha_start": 1e-3},
+    "plain-fading": {"residual": False, "alpha_start": 1e-3},
 }
 
 
@@ -36,22 +41,30 @@ LAYERS = {
 class AliveConfig:
     """What is compared; each cell is the mean over the seeds.
 
-    layers:  "residual", our default, or "plain", the paper's
+    layers:  "residual", our default, or "plain", the paper's; or those two with the same gates and
+             an alpha of a thousandth, "residual-fading" and "plain-fading"
     after:   how many tokens have been read when the probe comes
+    kinds:   of text: "random" tokens, one token "repeated", or "zeros"; rows of one batch
     """
 
     layers: tuple[str, ...] = ("residual", "plain")
     depths: tuple[int, ...] = (1, 2, 3, 4)
     chunk_sizes: tuple[int, ...] = (16, 64)
     after: tuple[int, ...] = (1024, 16_384, 131_072)
-    kind: str = "random"
+    kinds: tuple[str, ...] = ("random",)
     seeds: tuple[int, ...] = (0, 1, 2)
+
+    def __post_init__(self):
+        for name, known in (("layers", LAYERS), ("kinds", KINDS)):
+            for each in getattr(self, name):
+                choice(*known).check(name, each)
 
 
 @dataclass(frozen=True)
 class Alive:
     """One kind of memory, and the share of the probe's loss it learned away at each point."""
 
+    kind: str
     layers: str
     depth: int
     chunk_size: int
@@ -71,46 +84,53 @@ def run(config: AliveConfig, progress: bool = True) -> list[Alive]:
     found = []
     for layers, depth, size in tqdm(cells, "memories", disable=not progress, leave=False):
         by_seed = [
-            read_and_probe(layers, depth, size, config.after, config.kind, seed)
+            read_and_probe(layers, depth, size, config.after, config.kinds, seed)
             for seed in config.seeds
         ]
-        learned, largest = zip(*(zip(*each) for each in by_seed))
-        found.append(
-            Alive(
-                layers, depth, size, config.after,
-                tuple(round(mean(at), 4) for at in zip(*learned)),
-                tuple(max(at) for at in zip(*largest)),
-            )
-        )  # fmt: skip
+        for row, kind in enumerate(config.kinds):
+            learned, largest = zip(*(each[row] for each in by_seed))  # [seeds][after] each
+            found.append(
+                Alive(
+                    kind, layers, depth, size, config.after,
+                    tuple(round(mean(at), 4) for at in zip(*learned)),
+                    tuple(max(at) for at in zip(*largest)),
+                )
+            )  # fmt: skip
     return found
 
 
 @torch.no_grad()
 def read_and_probe(
-    layers: str, depth: int, chunk_size: int, after: Iterable[int], kind: str, seed: int
-) -> list[tuple[float, float]]:
-    """What a probe teaches one memory after so many tokens, and its largest weight then."""
+    layers: str,
+    depth: int,
+    chunk_size: int,
+    after: Iterable[int],
+    kinds: tuple[str, ...],
+    seed: int,
+) -> list[tuple[list[float], list[float]]]:
+    """For each kind of text, what a probe teaches at each point, and the largest weight there."""
     torch.manual_seed(seed)
     memory = NeuralMemory(DIM, HEADS, depth, chunk_size=chunk_size, **LAYERS[layers])
     rng = torch.Generator().manual_seed(seed)
-    probe = torch.randn(1, PROBE, DIM, generator=rng)
-    state, read, found = None, 0, []
+    probe = torch.randn(1, PROBE, DIM, generator=rng).expand(len(kinds), -1, -1)
+    state, read, learned, largest = None, 0, [], []
     for tokens in after:
         while read < tokens:
             size = min(BLOCK, tokens - read)
-            _, state = memory(text(kind, size, rng), state)
+            _, state = memory(torch.cat([text(kind, size, rng) for kind in kinds]), state)
             read += size
-        largest = max(w.abs().max().item() for w in state.weights)
-        found.append((learned_share(memory, state, probe), largest))
-    return found
+        learned.append(learned_share(memory, state, probe).tolist())
+        sizes = [w.abs().flatten(1).amax(1) for w in state.weights]  # [kinds] per layer
+        largest.append(torch.stack(sizes).amax(0).tolist())
+    return list(zip(zip(*learned), zip(*largest)))
 
 
-def learned_share(memory: NeuralMemory, state: MemoryState, probe: Tensor) -> float:
-    """The share of the mean loss on the probe that reading it `READINGS` times removes."""
+def learned_share(memory: NeuralMemory, state: MemoryState, probe: Tensor) -> Tensor:
+    """The share of the loss on the probe that reading it `READINGS` times removes: `[batch]`."""
     losses = []
     for _ in range(READINGS + 1):
         _, state, trace = memory(probe, state, trace=True)
-        losses.append(trace.loss.mean().item())
+        losses.append(trace.loss.mean((1, 2)))  # [batch]
     return 1 - losses[-1] / losses[0]
 
 
@@ -126,23 +146,31 @@ def text(kind: str, size: int, rng: torch.Generator) -> Tensor:
 def table(found: list[Alive]) -> str:
     """As Markdown, in percent of the probe's loss.
 
-    >>> print(table([Alive("plain", 2, 16, (1024, 4096), (0.15, 0.0), (1.0, 1e-9))]))
-    | layers | depth | chunk | 1,024 | 4,096 | largest weight |
-    | --- | --- | --- | --- | --- | --- |
-    | plain | 2 | 16 | 15.0 | 0.0 | 1e-09 |
+    >>> print(table([Alive("random", "plain", 2, 16, (1024, 4096), (0.15, 0.0), (1.0, 1e-9))]))
+    | text | layers | depth | chunk | 1,024 | 4,096 | largest weight |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | random | plain | 2 | 16 | 15.0 | 0.0 | 1e-09 |
     """
-    head = ["layers", "depth", "chunk", *(f"{n:,}" for n in found[0].after), "largest weight"]
+    head = [
+        "text",
+        "layers",
+        "depth",
+        "chunk",
+        *(f"{n:,}" for n in found[0].after),
+        "largest weight",
+    ]
     rows = [head, ["---"] * len(head)]
     for each in found:
         shares = [f"{100 * share:.1f}" for share in each.learned]
-        rows.append([each.layers, each.depth, each.chunk_size, *shares, f"{each.largest[-1]:.1g}"])
+        cell = [each.kind, each.layers, each.depth, each.chunk_size]
+        rows.append([*cell, *shares, f"{each.largest[-1]:.1g}"])
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
-def save(folder: Path, config: AliveConfig, found: list[Alive]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def save(file: Path, config: AliveConfig, found: list[Alive]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
     content = {"config": asdict(config), "memories": [asdict(each) for each in found]}
-    with write_whole(folder / f"{config.kind}.json") as temporary:
+    with write_whole(file) as temporary:
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 

@@ -16,11 +16,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a passkey, a number or a word (default: pk)")  # fmt: skip
     needle.add_argument("--variants", type=names, metavar="A,B,...",
                         help="which models; all: with every relative (default: "
-                        "mac,mag,mal,lmm,swa,transformer)")  # fmt: skip
+                        "mac,mag,mal,lmm,swa,transformer); also lmm-matrix, lmm-frozen, lmm-plain "
+                        "and lmm-forgets, which lack one decision each")  # fmt: skip
     needle.add_argument("--seeds", type=numbers, default=(0,), metavar="0,1,...",
                         help="which seeds (default: 0)")  # fmt: skip
-    needle.add_argument("--full", action="store_true", help="seeds 0, 1 and 2")
-    needle.add_argument("--steps", type=int, help="of training, in place of the live size's")
+    needle.add_argument("--full", action="store_true",
+                        help="seeds 10, 11 and 12, on which nothing was tuned")  # fmt: skip
+    needle.add_argument("--steps", type=int,
+                        help="of the first attempt to train (default: 1400); a model that has not "
+                        "learned the task starts over with twice as many")  # fmt: skip
+    needle.add_argument("--lr", type=float, help="highest learning rate (default: each model's)")
+    needle.add_argument("--read-at", type=numbers, metavar="N,N,...",
+                        help="lengths to read at, 64 haystacks each (default: 128 each of 24, 256, "
+                        "1024, 4096 and 16384 tokens)")  # fmt: skip
+    needle.add_argument("--further", type=numbers, default=(), metavar="N,N,...",
+                        help="then read the trained models at these lengths as well, with 16 "
+                        "haystacks each: 65536,1048576 takes hours")  # fmt: skip
+    needle.add_argument(
+        "--models", type=Path, help="the folder for trained models (default: runs/needle/KIND)"
+    )
     needle.add_argument("--out", type=Path,
                         help="the folder for results (default: results/needle/KIND)")  # fmt: skip
     needle.add_argument("--quiet", action="store_true", help="no progress bars")
@@ -35,34 +49,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     about = "what a probe still teaches a memory that has read up to millions of tokens"
     alive = experiments.add_parser("alive", help=about, description=about)
-    alive.add_argument("--kind", choices=("random", "repeated", "zeros"), default="random",
-                       help="what it reads (default: random tokens)")  # fmt: skip
+    alive.add_argument("--kinds", type=names, metavar="A,B,...",
+                       help="what it reads: random, repeated, zeros (default: random)")  # fmt: skip
     alive.add_argument("--after", type=numbers, metavar="N,N,...",
                        help="how many tokens it has read when the probe comes "
                        "(default: 1024,16384,131072)")  # fmt: skip
     alive.add_argument("--layers", type=names, metavar="A,B", help="residual, plain or both")
+    alive.add_argument("--name", default="alive", help="of the files (default: alive)")
     alive.add_argument("--out", type=Path, default=Path("results/alive"),
                        help="the folder for results (default: results/alive)")  # fmt: skip
     alive.add_argument("--quiet", action="store_true", help="no progress bar")
     alive.set_defaults(experiment=run_alive)
+
+    about = "recall of trained memories that are read in chunks of 1 to 64, exact and frozen"
+    chunk = experiments.add_parser(
+        "chunk", help=about,
+        description=f"{about}; needs the models of `minititans experiment needle "
+        "--variants lmm-matrix,lmm,lmm-frozen --full`",
+    )  # fmt: skip
+    chunk.add_argument("--models", type=Path, default=Path("runs/needle/pk"),
+                       help="the folder of trained models (default: runs/needle/pk)")  # fmt: skip
+    chunk.add_argument("--seeds", type=numbers, default=(10, 11, 12), metavar="10,11,...",
+                       help="which of them (default: 10,11,12)")  # fmt: skip
+    chunk.add_argument("--out", type=Path, default=Path("results/chunk"),
+                       help="the folder for results (default: results/chunk)")  # fmt: skip
+    chunk.add_argument("--quiet", action="store_true", help="no progress bar")
+    chunk.set_defaults(experiment=run_chunk)
 
 
 def run_needle(arguments: argparse.Namespace) -> int:
     from minititans.experiments import needle, results
     from minititans.experiments.figures import needle_figure
 
-    changes = {} if arguments.steps is None else {"steps": arguments.steps}
+    given = {name: getattr(arguments, name) for name in ("steps", "lr")}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if arguments.read_at:
+        changes["read_at"] = tuple((length, 64) for length in arguments.read_at)
+    config = needle.NeedleConfig(kind=arguments.kind, **changes)
     all_of_them = arguments.variants == ("all",)
+    which = needle.EVERYONE if all_of_them else arguments.variants or needle.ORDER
+    seeds = (10, 11, 12) if arguments.full else arguments.seeds
     folder = arguments.out or Path("results/needle") / arguments.kind
+    models, progress = arguments.models or Path("runs/needle") / arguments.kind, not arguments.quiet
     try:
-        needle.run(
-            config := needle.NeedleConfig(kind=arguments.kind, **changes),
-            needle.EVERYONE if all_of_them else arguments.variants or needle.ORDER,
-            (0, 1, 2) if arguments.full else arguments.seeds,
-            folder,
-            progress=not arguments.quiet,
-        )
-    except ValueError as error:
+        needle.run(config, which, seeds, folder, progress, models)
+        if arguments.further:
+            needle.read_further(
+                config, which, seeds, folder, models, arguments.further, progress=progress
+            )
+    except (ValueError, OSError) as error:
         print(f"minititans experiment needle: {error}", file=sys.stderr)
         return 2
     from minititans.files import write_whole
@@ -71,10 +106,11 @@ def run_needle(arguments: argparse.Namespace) -> int:
     text = results.table(found)
     with write_whole(folder / "table.md") as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
-    with write_whole(folder / "needle.png") as temporary:
-        needle_figure(found, config).savefig(temporary, format="png")
+    for name, only in (("needle.png", needle.SHOWN), ("all.png", None)):
+        with write_whole(folder / name) as temporary:
+            needle_figure(found, config, only).savefig(temporary, format="png")
     print(text)
-    print(f"\nIn {folder}: every result as JSON, table.md and needle.png")
+    print(f"\nIn {folder}: every result as JSON, table.md, needle.png and all.png")
     return 0
 
 
@@ -100,21 +136,47 @@ def run_depth(arguments: argparse.Namespace) -> int:
 def run_alive(arguments: argparse.Namespace) -> int:
     from minititans.experiments import alive
     from minititans.experiments.figures import alive_figure
-
-    given = {name: getattr(arguments, name) for name in ("after", "layers", "kind")}
-    config = alive.AliveConfig(**{name: x for name, x in given.items() if x is not None})
-    folder, kind = arguments.out, arguments.kind
-    found = alive.run(config, progress=not arguments.quiet)
-    alive.save(folder, config, found)
     from minititans.files import write_whole
 
+    given = {name: getattr(arguments, name) for name in ("after", "layers", "kinds")}
+    try:
+        config = alive.AliveConfig(**{name: x for name, x in given.items() if x is not None})
+    except ValueError as error:
+        print(f"minititans experiment alive: {error}", file=sys.stderr)
+        return 2
+    folder, name = arguments.out, arguments.name
+    found = alive.run(config, progress=not arguments.quiet)
+    alive.save(folder / f"{name}.json", config, found)
     text = alive.table(found)
-    with write_whole(folder / f"{kind}.md") as temporary:
+    with write_whole(folder / f"{name}.md") as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
-    with write_whole(folder / f"{kind}.png") as temporary:
-        alive_figure(found).savefig(temporary, format="png")
+    first = [each for each in found if each.kind == config.kinds[0]]
+    with write_whole(folder / f"{name}.png") as temporary:
+        alive_figure(first).savefig(temporary, format="png")
     print(text)
-    print(f"\nIn {folder}: {kind}.json, {kind}.md and {kind}.png")
+    print(f"\nIn {folder}: {name}.json, {name}.md and {name}.png")
+    return 0
+
+
+def run_chunk(arguments: argparse.Namespace) -> int:
+    from minititans.experiments import chunk_recall
+    from minititans.experiments.figures import chunk_figure
+    from minititans.files import write_whole
+
+    config, folder = chunk_recall.ChunkConfig(seeds=arguments.seeds), arguments.out
+    try:
+        found = chunk_recall.run(config, arguments.models, progress=not arguments.quiet)
+    except (ValueError, OSError) as error:
+        print(f"minititans experiment chunk: {error}", file=sys.stderr)
+        return 2
+    chunk_recall.save(folder, config, found)
+    text = chunk_recall.table(found)
+    with write_whole(folder / "chunk.md") as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    with write_whole(folder / "chunk.png") as temporary:
+        chunk_figure(found, config).savefig(temporary, format="png")
+    print(text)
+    print(f"\nIn {folder}: chunk.json, chunk.md and chunk.png")
     return 0
 
 

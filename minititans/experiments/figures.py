@@ -1,10 +1,12 @@
 """Figures of the experiments: from a table of numbers to a matplotlib figure, nothing else."""
 
+from collections.abc import Iterable
 from itertools import cycle
 
 from matplotlib.figure import Figure
 
 from minititans.experiments.alive import Alive
+from minititans.experiments.chunk_recall import ChunkConfig, Recall
 from minititans.experiments.needle import NeedleConfig
 from minititans.experiments.results import Result, by_variant, summary
 from minititans.tasks.needle import Needle
@@ -18,13 +20,21 @@ LOOKS = {
     "lmm": ("#D55E00", "D", "-"),
     "swa": ("#56B4E9", "v", "--"),
     "transformer": ("#000000", "X", "--"),
+    "deltanet": ("#E69F00", "P", ":"),
+    "gated_deltanet": ("#999933", "*", ":"),
+    "mamba2": ("#882255", "p", ":"),
 }
 OTHERS = [
-    ("#E69F00", "P", ":"), ("#999933", "*", ":"), ("#882255", "p", ":"), ("#44AA99", "h", ":"),
+    ("#44AA99", "h", ":"),
     ("#332288", "<", "-."), ("#117733", ">", "-."), ("#661100", "d", "-."), ("#888888", "8", "-."),
     ("#AA4499", "H", ":"), ("#6699CC", "x", ":"), ("#994F00", "+", "-."), ("#5D3A9B", "1", "-."),
 ]  # fmt: skip
-NAMES = {"swa": "sliding window", "transformer": "Transformer"}
+NAMES = {
+    "mac": "MAC", "mag": "MAG", "mal": "MAL", "lmm": "LMM", "swa": "sliding window",
+    "transformer": "Transformer", "deltanet": "DeltaNet", "gated_deltanet": "Gated DeltaNet",
+    "mamba2": "Mamba-2", "lmm-matrix": "LMM, a matrix", "lmm-frozen": "LMM, frozen chunks",
+    "lmm-plain": "LMM, plain layers", "lmm-forgets": "LMM, α from 0.001",
+}  # fmt: skip
 TITLES = {
     "pk": "A passkey in repetitive noise",
     "n": "A number in varied noise",
@@ -32,22 +42,29 @@ TITLES = {
 }
 
 
-def needle_figure(results: list[Result], config: NeedleConfig) -> Figure:
-    """Accuracy against the length of the haystack, a line for each model."""
+def needle_figure(
+    results: list[Result], config: NeedleConfig, only: Iterable[str] | None = None
+) -> Figure:
+    """Accuracy against the length of the haystack, one line per model; `only`: of these models."""
     figure = Figure(figsize=(10, 6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     spare = cycle(OTHERS)
     groups = by_variant(results)
+    if only is not None:
+        groups = {name: groups[name] for name in only if name in groups}
     order = [name for name in LOOKS if name in groups] + [v for v in groups if v not in LOOKS]
     for place, variant in enumerate(order):
         colour, marker, line = LOOKS.get(variant) or next(spare)
         lengths, shares, errors = zip(*summary(groups[variant]))
         # Lines that lie on each other at 100 % are moved apart by a hair.
         lengths = [length * 1.2 ** (place / len(order) - 0.5) for length in lengths]
+        # A bar ends where its line could not be: below 0 and above 100 %.
+        down = [100 * min(error, share) for share, error in zip(shares, errors)]
+        up = [100 * min(error, 1 - share) for share, error in zip(shares, errors)]
         axes.errorbar(
-            lengths, [100 * share for share in shares], [100 * error for error in errors],
+            lengths, [100 * share for share in shares], (down, up),
             color=colour, marker=marker, linestyle=line, markersize=10, linewidth=2.5, capsize=4,
-            label=NAMES.get(variant, variant.upper() if variant in LOOKS else variant),
+            label=NAMES.get(variant, variant),
         )  # fmt: skip
     chance = 100 * Needle(config.kind).chance
     axes.axhline(chance, color="#777777", linestyle=(0, (1, 2)), linewidth=2)
@@ -58,11 +75,11 @@ def needle_figure(results: list[Result], config: NeedleConfig) -> Figure:
     longest = max(config.lengths)
     axes.axvspan(axes.get_xlim()[0] / 2, longest * 1.2, color="#eeeeee", zorder=0)
     axes.annotate(f"trained up to {longest}", (longest * 1.25, 104), fontsize=13, color="#555555")
-    ticks = [length for length, _ in config.read_at]
+    ticks = sorted({length for runs in groups.values() for length, *_ in summary(runs)})
     axes.set_xscale("log", base=2)
     axes.set_xlim(ticks[0] * 0.8, ticks[-1] * 1.25)
     axes.set_ylim(-3, 110)
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], fontsize=15)
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], fontsize=15 if len(ticks) < 6 else 12)
     axes.set_yticks(range(0, 101, 25), [f"{tick} %" for tick in range(0, 101, 25)], fontsize=15)
     axes.set_xlabel("length of the haystack in tokens", fontsize=17)
     axes.set_ylabel("needles found", fontsize=17)
@@ -70,6 +87,33 @@ def needle_figure(results: list[Result], config: NeedleConfig) -> Figure:
     axes.grid(axis="y", color="#dddddd")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", fontsize=15, frameon=False)
+    return figure
+
+
+def chunk_figure(found: list[Recall], config: ChunkConfig) -> Figure:
+    """Needles found against the chunk size, one panel per model."""
+    models = list(dict.fromkeys(each.model for each in found))
+    figure = Figure(figsize=(4 * len(models) + 1, 4), dpi=150, layout="constrained")
+    panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
+    for axes, model in zip(panels, models):
+        for each in (each for each in found if each.model == model):
+            colour, line, name = (
+                ("#0072B2", "-", "exact last layer") if each.exact
+                else ("#D55E00", "--", "all layers frozen")
+            )  # fmt: skip
+            for shares in each.found:
+                axes.plot(each.sizes, [100 * x for x in shares], color=colour, alpha=0.25)
+            axes.plot(each.sizes, [100 * x for x in each.mean], line, marker="o", color=colour,
+                      linewidth=2.5, label=name)  # fmt: skip
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(config.sizes, map(str, config.sizes))
+        axes.set_title(NAMES.get(model, model))
+        axes.set_xlabel("tokens in a chunk")
+        axes.grid(axis="y", color="#dddddd")
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel(f"needles found at {config.length:,} tokens (%)")
+    panels[0].set_ylim(-3, 103)
+    panels[0].legend(frameon=False)
     return figure
 
 

@@ -1,78 +1,30 @@
 """Which model finds a needle in a haystack longer than any it was trained on?
 
-Every model is trained on haystacks of up to 256 tokens, with the same number of parameters, the
-same batches and the same number of steps, and then read at up to 64 times that length.
+Every model has the same number of parameters and is trained on haystacks of up to 256 tokens, by
+one rule for when it has been trained enough (`learn`). Then it is read at up to 64 times that
+length, and with `read_further` at up to 4,096 times.
 
 `run` goes from a `NeedleConfig` to a list of `Result`s, one for each variant and seed. A finished
 one is kept in a file of its own, so that a run which was stopped goes on where it was.
 """
 
-import json
-import math
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from statistics import mean
-from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
 from tqdm.auto import tqdm
 
-from minititans.config import TitansConfig
+from minititans.experiments.needle_training import NeedleConfig, learn, model_config, rate
 from minititans.experiments.results import ORDER, Reading, Result, check_folder, load, save
 from minititans.model import TitansLM, count_parameters
 from minititans.relatives import RELATIVES
-from minititans.tasks import IGNORE
-from minititans.tasks.needle import Needle, accuracy, generator
+from minititans.tasks.needle import Needle, accuracy
 
 EVERYONE = (*ORDER, *RELATIVES, "gated_deltanet+swa")
-
-
-@dataclass(frozen=True)
-class NeedleConfig:
-    """All that the numbers depend on, but for the variant and the seed.
-
-    kind:       of needle, see `Needle`
-    model:      what all models share; `ff` follows from `parameters`
-    parameters: of every model, by the size of its feed-forward layers
-    lengths:    of the haystacks in training: the first alone for a while, where answers are dense
-                and within sight of every window, then each step draws one of the others
-    warm:       the share of the steps that sees the first
-    tokens:     in a step: short haystacks come in larger batches
-    needles:    in a haystack in training, or as many as fit
-    lr:         highest learning rate, see `one_cycle`
-    read_at:    lengths to read at, and with how many haystacks each
-    """
-
-    kind: str = "pk"
-    model: TitansConfig = field(
-        default_factory=lambda: TitansConfig(
-            vocab_size=Needle.vocab_size,
-            dim=64,
-            layers=2,
-            heads=2,
-            tie=False,
-            window=32,
-            segment=32,
-        )
-    )
-    parameters: int = 130_000
-    steps: int = 1400
-    lengths: tuple[int, ...] = (32, 64, 128, 256)
-    warm: float = 0.3
-    tokens: int = 1024
-    needles: int = 8
-    lr: float = 4e-3
-    weight_decay: float = 0.01
-    read_at: tuple[tuple[int, int], ...] = (
-        (24, 128), (256, 128), (1024, 128), (4096, 64), (16384, 16),
-    )  # fmt: skip
-
-    def to_json(self) -> dict[str, Any]:
-        return json.loads(json.dumps(asdict(self)))
+# In the README's figure; the others are in results/needle.
+SHOWN = ("mac", "mag", "mal", "lmm", "deltanet", "gated_deltanet", "mamba2", "transformer", "swa")
+SLOW = {"transformer": 32}  # reads fewer of the longest haystacks: attention to all is slow
 
 
 def run(
@@ -81,10 +33,12 @@ def run(
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
     progress: bool = True,
+    models: str | Path | None = None,
 ) -> list[Result]:
     """Train and read every variant with every seed; what `folder` already has is not done again.
 
-    A folder belongs to one configuration: one that holds results of another is refused.
+    A folder belongs to one configuration: one that holds results of another is refused. Trained
+    models are kept in the folder `models`, for `read_further`.
     """
     folder = None if folder is None else Path(folder)
     if folder is not None:
@@ -98,75 +52,75 @@ def run(
         if file is not None and file.exists():
             results.append(load(file))
             continue
-        results.append(run_one(config, variant, seed, progress))
+        result, model = run_one(config, variant, seed, progress)
+        results.append(result)
+        if models is not None:
+            Path(models).mkdir(parents=True, exist_ok=True)
+            model.save(model_file(models, variant, seed))
         if file is not None:
-            save(file, results[-1], config.to_json())
+            save(file, result, config.to_json())
     return results
 
 
-def run_one(config: NeedleConfig, variant: str, seed: int, progress: bool = True) -> Result:
+def run_one(
+    config: NeedleConfig, variant: str, seed: int, progress: bool = True
+) -> tuple[Result, TitansLM]:
     """Train one model and read it at every length."""
     began = time.perf_counter()
-    model, losses = train(config, variant, seed, progress)
-    seconds = time.perf_counter() - began
+    model, losses, attempts = learn(config, variant, seed, progress)
+    seconds = round(time.perf_counter() - began, 3)
+    readings = read(config, model, variant, seed, config.read_at, progress)
+    parameters = count_parameters(model.config)
+    result = Result(
+        variant, seed, parameters, rate(config, variant), attempts, seconds, losses, readings
+    )
+    return result, model
+
+
+def read(
+    config: NeedleConfig,
+    model: TitansLM,
+    name: str,
+    seed: int,
+    read_at: Iterable[tuple[int, int]],
+    progress: bool = True,
+) -> list[Reading]:
+    """How many needles a model finds at each length."""
     task, readings = Needle(config.kind), []
-    bar = tqdm(config.read_at, f"{variant} {seed} reads", leave=False, disable=not progress)
+    bar = tqdm(list(read_at), f"{name} {seed} reads", leave=False, disable=not progress)
     for length, samples in bar:
         bar.set_postfix(length=f"{length:,}")
-        share = accuracy(model, task, length, samples, seed)
+        if length > 4096:
+            samples = min(samples, SLOW.get(name, samples))
+        # So many rows and so few tokens at a time were quickest on a CPU.
+        share = accuracy(model, task, length, samples, seed, batch=64, block=256)
         readings.append(Reading(length, samples, share))
-    parameters = count_parameters(model.config)
-    return Result(variant, seed, parameters, round(seconds, 3), losses, readings)
+    return readings
 
 
-def train(
-    config: NeedleConfig, variant: str, seed: int, progress: bool = True
-) -> tuple[TitansLM, list[float]]:
-    """A model that has learned to answer, and its losses."""
-    torch.manual_seed(seed)
-    model = TitansLM(model_config(config, variant))
-    optimiser = torch.optim.AdamW(
-        model.parameters(), config.lr, betas=(0.9, 0.99), weight_decay=config.weight_decay
-    )
-    losses: list[float] = []
-    bar = tqdm(range(config.steps), f"{variant} {seed} trains", leave=False, disable=not progress)
-    for step in bar:
-        for group in optimiser.param_groups:
-            group["lr"] = config.lr * one_cycle(step / config.steps)
-        tokens, targets = training_batch(config, seed, step)
-        logits, _ = model(tokens)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE)
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        losses.append(loss.item())
-        bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
-    return model, [round(mean(losses[i : i + 50]), 4) for i in range(0, len(losses), 50)]
+def read_further(
+    config: NeedleConfig,
+    variants: Iterable[str],
+    seeds: Iterable[int],
+    folder: str | Path,
+    models: str | Path,
+    lengths: Iterable[int],
+    samples: int = 16,
+    progress: bool = True,
+) -> None:
+    """Read models that `run` kept at more lengths, and add that to their results."""
+    for seed in seeds:
+        for variant in variants:
+            file = Path(folder) / f"{variant}-seed{seed}.json"
+            result = load(file)
+            known = {reading.length for reading in result.readings}
+            new = [(length, samples) for length in lengths if length not in known]
+            if not new:
+                continue
+            model = TitansLM.load(model_file(models, variant, seed))
+            readings = result.readings + read(config, model, variant, seed, new, progress)
+            save(file, replace(result, readings=readings), config.to_json())
 
 
-def training_batch(config: NeedleConfig, seed: int, step: int) -> tuple[Tensor, Tensor]:
-    """Tokens and targets of one step, the same for every variant."""
-    rng = generator(seed, step)
-    first, *others = config.lengths
-    lengths = others if others and step >= config.warm * config.steps else [first]
-    length = lengths[int(torch.randint(len(lengths), (), generator=rng))]
-    fits = length // Needle(config.kind, needles=1).shortest
-    task = Needle(config.kind, min(config.needles, fits))
-    return task.batch(max(1, config.tokens // length), length, rng)
-
-
-def one_cycle(done: float) -> float:
-    """The learning rate as a share of the highest: up in a tenth of the run, then down to zero.
-
-    >>> [round(one_cycle(done), 2) for done in (0, 0.05, 0.1, 0.55, 1)]
-    [0.05, 0.53, 1.0, 0.5, 0.0]
-    """
-    rise = 0.1
-    if done < rise:
-        return 0.05 + 0.95 * done / rise
-    return 0.5 + 0.5 * math.cos(math.pi * (done - rise) / (1 - rise))
-
-
-def model_config(config: NeedleConfig, variant: str) -> TitansConfig:
-    return replace(config.model, variant=variant).with_parameters(config.parameters)
+def model_file(models: str | Path, variant: str, seed: int) -> Path:
+    return Path(models) / f"{variant}-seed{seed}.safetensors"

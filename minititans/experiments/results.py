@@ -35,35 +35,55 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """A training with this many steps, and the mean loss of its last 50."""
+
+    steps: int
+    loss: float
+
+
+@dataclass(frozen=True)
 class Result:
     """One trained model, and how it did."""
 
     variant: str
     seed: int
     parameters: int
-    seconds: float  # of training
+    lr: float  # the highest learning rate
+    attempts: list[Attempt]  # the one with the lowest loss counts
+    seconds: float  # of training, all attempts
     losses: list[float]  # the mean of every 50 steps
     readings: list[Reading]
+
+    @property
+    def steps(self) -> int:
+        """Of the attempt that counts."""
+        return min(self.attempts, key=lambda attempt: attempt.loss).steps
 
 
 def save(file: Path, result: Result, config: dict[str, Any]) -> None:
     """The result with all that it depends on, written whole or not at all."""
     readings = [asdict(r) | {"error": round(r.error, 4)} for r in result.readings]
-    versions = {name: metadata.version(name) for name in ("minititans", "torch", "numpy")}
-    versions["python"] = platform.python_version()
-    about = {"config": config, "versions": versions, "threads": torch.get_num_threads()}
+    about = {"config": config, "versions": versions(), "threads": torch.get_num_threads()}
     text = json.dumps(asdict(result) | {"readings": readings} | about, indent=1)
     file.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(file) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
+def versions() -> dict[str, str]:
+    """Of what a number was computed with."""
+    found = {name: metadata.version(name) for name in ("minititans", "torch", "numpy")}
+    return found | {"python": platform.python_version()}
+
+
 def load(file: Path) -> Result:
     """A result that `save` wrote."""
     stored = json.loads(file.read_text(encoding="utf-8"))
     readings = [Reading(r["length"], r["samples"], r["accuracy"]) for r in stored["readings"]]
-    names = ("variant", "seed", "parameters", "seconds", "losses")
-    return Result(**{name: stored[name] for name in names}, readings=readings)
+    attempts = [Attempt(**attempt) for attempt in stored["attempts"]]
+    names = ("variant", "seed", "parameters", "lr", "seconds", "losses")
+    return Result(**{name: stored[name] for name in names}, attempts=attempts, readings=readings)
 
 
 def load_all(folder: str | Path) -> list[Result]:
@@ -77,6 +97,8 @@ def check_folder(folder: Path, wanted: dict[str, Any]) -> None:
     """Refuse to mix results of two configurations."""
     for file in sorted(folder.glob("*-seed*.json")):
         stored = json.loads(file.read_text(encoding="utf-8"))["config"]
+        # A setting of the model that did not exist yet had its default.
+        stored["model"] = wanted["model"] | stored.get("model", {})
         different = [name for name in wanted if stored.get(name) != wanted[name]]
         if different:
             raise ValueError(
@@ -86,22 +108,29 @@ def check_folder(folder: Path, wanted: dict[str, Any]) -> None:
 
 
 def table(results: list[Result]) -> str:
-    """Accuracy in percent, a row for each variant, the mean of its seeds, as Markdown.
+    """Accuracy in percent, one row per variant with the mean of its seeds, as Markdown.
 
     The error is one standard error: over haystacks for one seed, and over seeds for several.
+    Steps are those of the attempts that count, from the fewest to the most.
 
-    >>> print(table([Result("lmm", 0, 1000, 1.0, [], [Reading(256, 98, 0.5)])]))
-    | model | seeds | parameters | training | 256 |
-    | --- | --- | --- | --- | --- |
-    | lmm | 1 | 1,000 | 1 s | 50 ± 5 |
+    >>> attempts, readings = [Attempt(1400, 0.002)], [Reading(256, 98, 0.5)]
+    >>> print(table([Result("lmm", 0, 1000, 4e-3, attempts, 1.0, [], readings)]))
+    | model | seeds | parameters | rate | steps | loss | 256 |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | lmm | 1 | 1,000 | 0.004 | 1,400 | 0.0020 | 50 ± 5 |
     """
-    lengths = [str(reading.length) for reading in results[0].readings] if results else []
-    head = ["model", "seeds", "parameters", "training", *(f"{int(n):,}" for n in lengths)]
+    lengths = sorted({reading.length for result in results for reading in result.readings})
+    head = ["model", "seeds", "parameters", "rate", "steps", "loss", *(f"{n:,}" for n in lengths)]
     rows = [head, ["---"] * len(head)]
     for variant, runs in by_variant(results).items():
-        cells = [f"{100 * p:.0f} ± {100 * e:.0f}" for _, p, e in summary(runs)]
-        seconds = mean(result.seconds for result in runs)
-        rows.append([variant, len(runs), f"{runs[0].parameters:,}", f"{seconds:.0f} s", *cells])
+        found = {length: f"{100 * p:.0f} ± {100 * e:.0f}" for length, p, e in summary(runs)}
+        steps = sorted({result.steps for result in runs})
+        loss = mean(min(attempt.loss for attempt in result.attempts) for result in runs)
+        rows.append([
+            variant, len(runs), f"{runs[0].parameters:,}", f"{runs[0].lr:g}",
+            " to ".join(f"{n:,}" for n in dict.fromkeys((steps[0], steps[-1]))), f"{loss:.4f}",
+            *(found.get(length, "") for length in lengths),
+        ])  # fmt: skip
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
@@ -113,15 +142,33 @@ def by_variant(results: list[Result]) -> dict[str, list[Result]]:
     return groups
 
 
+def found_at(results: list[Result], length: int) -> dict[str, tuple[float, float]]:
+    """For each variant that was read at this length, its accuracy and error over its seeds.
+
+    >>> runs = [Result("lmm", 0, 1000, 4e-3, [], 1.0, [], [Reading(256, 98, 0.5)])]
+    >>> {name: (share, round(error, 2)) for name, (share, error) in found_at(runs, 256).items()}
+    {'lmm': (0.5, 0.05)}
+    """
+    return {
+        variant: (share, error)
+        for variant, runs in by_variant(results).items()
+        for at, share, error in summary(runs)
+        if at == length
+    }
+
+
 def summary(runs: list[Result]) -> list[tuple[int, float, float]]:
     """`(length, accuracy, error)` over the seeds of one variant, for each length."""
+    at: dict[int, list[Reading]] = {}
+    for reading in (reading for result in runs for reading in result.readings):
+        at.setdefault(reading.length, []).append(reading)
     rows = []
-    for readings in zip(*(result.readings for result in runs)):
+    for length, readings in sorted(at.items()):
         shares = [reading.accuracy for reading in readings]
         error = readings[0].error
         if len(shares) > 1:
             spread = torch.tensor(shares).std().item() / len(shares) ** 0.5
             pooled = Reading(0, sum(r.samples for r in readings), mean(shares)).error
             error = max(spread, pooled)
-        rows.append((readings[0].length, mean(shares), error))
+        rows.append((length, mean(shares), error))
     return rows
