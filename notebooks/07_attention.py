@@ -1,0 +1,455 @@
+# %% [markdown]
+# # Attention with a past
+#
+# **Question:** we have a memory that reads texts of any length. Why keep attention beside it, and
+# how far should it see?
+#
+# **You will build:** the masks of a causal, a sliding and a segmented attention; persistent tokens,
+# and the feed-forward layer that is hidden in them; and a look into two trained Transformers.
+#
+# **Time:** about 10 s to run on 2 cores, 25 minutes to read.
+#
+# **You need:** [01 A matrix that remembers](01_matrix_memory.ipynb) and
+# [02 Surprise is a gradient](02_surprise.ipynb); what a softmax is.
+
+# %%
+import torch
+import torch.nn.functional as F
+
+from minititans.attention import WindowAttention, segment_mask, watch_attention, window_mask
+from minititans.course import claim, does_not_reproduce
+from minititans.experiments import models
+from minititans.experiments.attention_cost import CostConfig, numbers_kept, reading_seconds
+from minititans.experiments.sink import bits_per_byte, looks, unseen_texts
+from minititans.viz.attention import draw_cost, draw_looks, draw_masks, draw_turns, draw_weights
+from minititans.viz.loop import draw_loop
+from minititans.viz.recall import random_pairs
+from minititans.viz.views import view_explorer
+from minititans.viz.writing import delta_error
+
+# %% [markdown]
+# ## Two kinds of memory
+#
+# Part one was about one picture: a token comes in, surprises the memory, and is written into it.
+
+# %%
+draw_loop("memory", "reading")
+
+# %% [markdown]
+# What the memory answers is a *reconstruction*. It has a fixed size, so everything it reads shares
+# the same numbers, and what is stored disturbs what is stored. Attention, which we met in notebook
+# 01, is the opposite: it keeps every key and every value, and looks them up. Ask both for the
+# pairs they have just read, 32 dimensions and more and more pairs:
+
+
+# %%
+def attention_error(pairs, dim, sharpness=60):
+    keys, values = random_pairs(pairs, dim)
+    weights = torch.softmax(sharpness * keys @ keys.T, dim=-1)  # every key asks for its own value
+    return float((weights @ values - values).square().sum(-1).mean())
+
+
+exact, blurred = {}, {}
+for pairs in (8, 16, 32, 64):
+    exact[pairs], blurred[pairs] = attention_error(pairs, 32), delta_error(pairs, 32, passes=1)
+    print(f"{pairs:2d} pairs: attention {exact[pairs]:.2f}, delta rule {blurred[pairs]:.2f}")
+
+# %%
+claim(
+    "attention recalls 64 pairs in 32 dimensions exactly, where the delta rule, after one reading, "
+    "answers about as badly as silence",
+    exact[64] < 0.01 and blurred[64] > 0.8,
+    "section 2",
+)
+
+# %% [markdown]
+# With twice as many pairs as dimensions, the memory's answers are no better than silence, and
+# attention's are exact. So attention is a **short-term memory**: exact, and for what is near. The
+# neural memory is the **long-term memory**: approximate, and for everything. Titans have both, put
+# together in three ways that are called MAC, MAG and MAL; the next notebook builds them. Why not
+# attention for everything?
+#
+# ## What exactness costs
+#
+# To read a text of $n$ tokens, attention compares each token with all before it. That is
+# $n(n+1)/2$ scores: twice the text, four times the work. And it keeps every token.
+
+# %%
+config = CostConfig()  # one layer, 64 dimensions, 4 heads; a memory of depth 2, chunks of 64
+for length in (256, 512, 1024):
+    kept = numbers_kept(config, length)
+    scores = length * (length + 1) // 2
+    print(f"{length:5,} tokens: {scores:8,} scores, {kept['attention']:7,} numbers kept;", end=" ")
+    print(f"the memory keeps {kept['memory']:,}")
+
+# %%
+short, long = numbers_kept(config, 256), numbers_kept(config, 1024)
+claim(
+    "after four times the text, attention keeps four times the numbers, and the memory as many as "
+    "before",
+    long["attention"] == 4 * short["attention"] and long["memory"] == short["memory"],
+    "section 1",
+)
+
+# %% [markdown]
+# The memory does much more with each token, though: it predicts, compares and writes. Attention
+# only multiplies.
+#
+# **Predict first.** Short texts are faster with attention, long ones with the memory. At what
+# length do the two take the same time: 100 tokens, 1,000, 10,000?
+
+# %% tags=["predict"]
+seconds = reading_seconds(config)
+draw_cost(config, seconds)
+
+# %% [markdown]
+# The dots were measured on your machine just now, with torch's own fast attention. Both scales are
+# logarithmic, so a line's slope is its law: the memory's rises with the length, attention's bends
+# upwards to twice that slope. Where they cross depends on the machine and on the sizes of the two;
+# that they cross does not.
+
+# %% tags=["hide-source"]
+growth = {side: each[-1] / each[2] for side, each in seconds.items()}  # from 1,024 to 8,192 tokens
+claim(
+    "from 1,024 to 8,192 tokens, eight times the text, attention's time grows over twice as much "
+    "as the memory's",
+    growth["attention"] > 2 * growth["memory"],
+    "section 1",
+)
+claim(
+    "attention is the faster one at 256 tokens, the memory's cost per token stays within a factor "
+    "of two from 1,024 to 8,192",
+    seconds["attention"][0] < seconds["memory"][0] and growth["memory"] < 16,
+    "section 1",
+)
+
+# %% [markdown]
+# ## See less: masks
+#
+# If attention is for what is near, it need not see everything. What a token may see is a table of
+# yes and no, a **mask**: one row for each token that looks, one column for each token it may look
+# at. Equation (2) sums over $j \le i$, and that is the first mask. The other two are a comparison
+# away.
+
+# %%
+time, window = 12, 4
+i, j = torch.arange(time)[:, None], torch.arange(time)  # who looks, and at whom
+
+causal = j <= i
+sliding = causal & (i - j < window)
+segments = causal & (i // window == j // window)
+draw_masks({"causal": causal, "sliding window of 4": sliding, "segments of 4": segments})
+
+# %% [markdown]
+# Read a row: token 6 (the seventh row) sees seven tokens, or the last four, or what its segment
+# has so far. Read a column: by whom is token 6 seen, and for how long?
+#
+# - In a **sliding window** everybody sees the same number of tokens, once there are enough. MAG
+#   and MAL have one.
+# - **Segments** forget all at once. The first token of a segment sees only itself. MAC has
+#   these, and gives each segment something of the past to look at: what the memory says about it,
+#   put before it as in (22).
+#
+# The library has the same masks as functions. For a long text it never makes such a table: it reads
+# in blocks, so that the cost of a window grows with the length and not with its square.
+
+# %%
+same = torch.equal(window_mask(time, time, None), causal)
+same &= torch.equal(window_mask(time, time, window), sliding)
+same &= all(
+    torch.equal(segment_mask(4, 4, 0)[:, 4:], segments[s : s + 4, s : s + 4]) for s in (0, 4)
+)
+claim("these three lines are the masks of the library", same, "equation (2)")
+
+# %% [markdown]
+# A window has a price. What is outside cannot change the answer, not even a little. Here is a
+# layer with a window of 4, and a text in which we replace one token:
+
+# %%
+torch.manual_seed(0)
+layer = WindowAttention(dim=32, heads=2, window=4)
+x = torch.randn(1, 12, 32)
+changed = x.clone()
+changed[:, 2] = torch.randn(32)
+difference = (layer(x)[0] - layer(changed)[0]).norm(dim=-1)[0]
+print("how much each token's answer moves:", [round(d, 2) for d in difference.tolist()])
+
+# %%
+moves = difference > 1e-6
+claim(
+    "with a window of 4 a token reaches itself and three after it, and nobody else",
+    moves.tolist() == [False] * 2 + [True] * 4 + [False] * 6,
+    "section 4.2",
+)
+
+# %% [markdown]
+# Layers help a little: through two of them a token reaches six places on, through ten of them
+# thirty. To reach the beginning of a book takes something else, and that is what the memory is for.
+#
+# ## Where is a token?
+#
+# A softmax over keys does not know their order. Modern attention tells it by **rotary positions**:
+# the numbers of a query or key are taken in pairs, as points in a plane, and the pair is turned by
+# an angle that grows with its place in the text. A query at place $i$ and a key at place $j$ then
+# differ by the angle of $i - j$, so their product knows how far apart they are, and nothing else.
+
+
+# %%
+def rotate(x, place):
+    half = x.shape[-1] // 2
+    angle = place * 10_000.0 ** (-torch.arange(half) / half)  # slow and slower turns
+    a, b = x[:half], x[half:]  # pair number j is (a[j], b[j])
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()])
+
+
+q = k = F.normalize(torch.ones(16), dim=0)
+scores = {
+    f"key at {place}": torch.stack([rotate(q, place + d) @ rotate(k, place) for d in range(60)])
+    for place in (0, 7, 1000)
+}
+draw_turns(scores)
+
+# %%
+first, second, third = scores.values()
+claim(
+    "a rotated product depends on the distance alone: the same for a key at 0, at 7 and at 1,000",
+    torch.allclose(first, second, atol=1e-3) and torch.allclose(first, third, atol=1e-3),
+    "section 4.2",
+)
+
+# %% [markdown]
+# ## A past that was learned: persistent memory
+#
+# There is a third kind of memory in Titans. Attention knows this text, the neural memory knows
+# this text. Neither knows anything that is true of *all* texts. **Persistent memory** is the
+# plainest way to add that: a few vectors $p_1 \dots p_N$, trained with the model and put before
+# every text (19):
+#
+# $$x_{\text{new}} = [\,p_1\; p_2 \dots p_N\,] \;\|\; x$$
+#
+# In a mask they are columns that everybody sees:
+
+# %%
+prefix = 3
+seen_by_all = torch.ones(time, prefix, dtype=torch.bool)
+with_prefix = {
+    "sliding window with a prefix": torch.cat([seen_by_all, sliding], 1),
+    "segments with a prefix": torch.cat([seen_by_all, segments], 1),
+}
+from_library = window_mask(time, time, window, prefix)
+claim(
+    "a prefix adds columns of yes to the window's mask",
+    torch.equal(from_library, with_prefix["sliding window with a prefix"]),
+    "equation (19)",
+)
+draw_masks(with_prefix, prefix)
+
+# %% [markdown]
+# The paper looks at these tokens from three sides.
+#
+# **First side: memory.** They are the outer loop's: training changes them, reading does not. What
+# the neural memory learns is gone when the text is; what they hold stays.
+#
+# **Second side: a feed-forward layer.** Their keys and values never change, so what a token gets
+# from them depends on nothing but the token itself. Such a thing has a name. Write the learned keys
+# as the rows of $W_K$ and the learned values as the columns of $W_V$, and it is (20):
+#
+# $$\mathrm{FFN}(x) = W_V\, \mathrm{softmax}(W_K\, x)$$
+#
+# a feed-forward layer with softmax in place of ReLU. Let us find it in a layer that was trained: a
+# small Transformer with four persistent tokens in each layer, which learned on Python's own help
+# texts.
+
+# %%
+with_p = models.load("text-persistent-transformer")
+print(models.record("text-persistent-transformer").command)
+layer = with_p.blocks[0].mixer
+p, attention = layer.persistent.tokens, layer.attention  # p: [4, 64]
+
+# %% [markdown]
+# (In a terminal, `minititans generate text-persistent-transformer --prompt "The "` lets it write.)
+#
+# Give the layer something to read, and let it tell where it looked. `share` is how much of its
+# attention each token gave to $p$, for each head.
+
+# %%
+x = torch.randn(1, 40, 64)
+with torch.no_grad():
+    y, _, weights = attention(x, prefix=p, weights=True)  # [1, heads, 40, 4 + 40]
+    share = weights[..., :4].sum(-1, keepdim=True)  # [1, heads, 40, 1]
+share.shape
+
+# %% [markdown]
+# Now the same without attention to $p$: a feed-forward layer of each token by itself, and
+# attention that has never heard of $p$. Mix the two by the share.
+
+# %%
+with torch.no_grad():
+    q, _, v = attention.split(x)  # [1, heads, 40, 16]
+    _, W_K, W_V = attention.split(p[None])  # [1, heads, 4, 16]: the same for every text
+    ffn = torch.softmax(q @ W_K.mT / 16**0.5, dim=-1) @ W_V
+    _, _, alone = attention(x, weights=True)
+    mixed = attention.join(share * ffn + (1 - share) * (alone @ v))
+
+claim(
+    "attention over p || x is a mixture: a feed-forward layer of each token alone, and attention "
+    "without p",
+    torch.allclose(mixed, y, atol=1e-5),
+    "equation (20)",
+)
+
+# %% [markdown]
+# So persistent tokens give each head a small feed-forward layer, and a say in how much of it to
+# take.
+#
+# **Third side: somewhere to look.** A softmax adds up to one. A head that has nothing to look for
+# cannot look away; it must put its weight somewhere. In large Transformers it ends up on the first
+# token, which everybody sees: the **attention sink**. The paper says that persistent tokens can
+# take that weight.
+#
+# We have the same small Transformer without persistent tokens, trained by the same command. In the
+# second half of a text of 128 letters a token sees about 96 others, so with no preference at all
+# each of them would get about 1 % of its attention.
+#
+# **Predict first.** How much does the first token get, in the Transformer without $p$? And how much
+# do four persistent tokens get together, in the one that has them?
+
+# %% tags=["predict"]
+plain = models.load("text-transformer")
+texts = unseen_texts(32, 128)
+found = {
+    "without persistent tokens": looks(plain, texts),
+    "with four of them": looks(with_p, texts),
+}
+draw_looks(found)
+
+# %% [markdown]
+# Each bar is one head, and its colours are where its attention goes. There is no sink on the first
+# token: the black part is too thin to see. But give the heads a place to rest, and they take it.
+# The green comes mostly out of the two blues: out of looking at itself and at the letter before.
+
+# %%
+without, having = found.values()
+for name, each in found.items():
+    print(f"{name}: first token {each.first.mean():.1%}, itself {each.own.mean():.0%},", end=" ")
+    print(f"the letter before {each.before.mean():.0%}, p {each.persistent.mean():.0%}")
+
+# %% tags=["hide-source"]
+more = [
+    (looks(plain, each), looks(with_p, each)) for each in (unseen_texts(16, 128, s) for s in (1, 2))
+]
+pairs = [(without, having), *more]
+does_not_reproduce(
+    "attention with a causal mask is almost always highly active for initial tokens",
+    all(a.first.max() < a.equal for a, _ in pairs),
+    "section 3.3",
+    because="in a Transformer of 167,000 parameters that reads letters, no head gives the first "
+    "token even an equal share; they rest on the letters next to them",
+)
+claim(
+    "four persistent tokens draw 15 to 25 % of all attention, and one head gives them over 40 %",
+    all(0.15 < b.persistent.mean() < 0.25 and b.persistent.max() > 0.4 for _, b in pairs),
+    "section 3.3",
+)
+claim(
+    "with them, tokens look at themselves less than two thirds as much",
+    all(b.own.mean() < 0.67 * a.own.mean() for a, b in pairs),
+    "section 3.3",
+)
+
+# %% [markdown]
+# You can see it in one head and one text. Left without $p$, right with $p$, in the columns left of
+# the green line; red is weight.
+
+# %% tags=["hide-source"]
+tokens = texts[3, :36]
+text = bytes(tokens.tolist()).decode(errors="replace")
+maps = {}
+for title, model, head in (("without p", plain, 2), ("with p", with_p, 1)):
+    with torch.no_grad(), watch_attention(model) as seen:
+        model(tokens[None])
+    maps[f"layer 2, head {head + 1}, {title}"] = list(seen.values())[1][0][0, head]
+draw_weights(maps, text, prefix=4)
+
+# %% [markdown]
+# Does it help? In bits per letter, on texts that neither has read:
+
+# %%
+bits = {name: bits_per_byte(model, texts) for name, model in (("plain", plain), ("with p", with_p))}
+print({name: round(each, 2) for name, each in bits.items()})
+
+# %%
+claim(
+    "at this size the two are within 5 % of each other, so this is no evidence that p helps",
+    abs(bits["plain"] / bits["with p"] - 1) < 0.05,
+    "section 3.3",
+)
+
+# %% [markdown]
+# ## Who sees whom
+#
+# Now all together. Each table is a variant; a row is a token that looks. Press play, or pick a
+# token.
+#
+# 1. It begins at token 16. Which variants see token 1, and through what?
+# 2. Go from token 12 to token 13. In one variant attention forgets everything at once. Which one?
+# 3. Set the window to 24. Which tables become alike, and what is the memory still good for?
+# 4. In MAL the persistent tokens change colour on the way down. Why? (Its attention reads what the
+#    memory says, with $p$ as the first tokens of the text.)
+
+# %%
+view_explorer()
+
+# %% [markdown]
+# ## Deeper (optional): how far do windows reach together?
+#
+# Each layer carries a token $w - 1$ places on, so $L$ layers carry it $L(w-1)$ places. Count it:
+# change the first token, and see who notices.
+
+# %%
+from minititans import TitansConfig, TitansLM
+
+
+def reach(layers, window):
+    torch.manual_seed(0)
+    config = TitansConfig("swa", dim=16, layers=layers, heads=2, window=window)
+    model, tokens = TitansLM(config).double(), torch.randint(256, (1, 64))
+    changed = tokens.clone()
+    changed[0, 0] = (changed[0, 0] + 1) % 256
+    return int(((model(tokens)[0] - model(changed)[0]).abs().amax(-1)[0] > 0).nonzero().max())
+
+
+found = {(layers, window): reach(layers, window) for layers in (1, 2, 4) for window in (4, 8)}
+claim(
+    "L layers with a window of w carry a token L (w − 1) places, and no further",
+    all(places == layers * (window - 1) for (layers, window), places in found.items()),
+    "section 4.2",
+)
+
+# %% [markdown]
+# With a window of 512, a text of a million tokens would take two thousand layers. A memory reaches
+# its beginning in the first.
+#
+# **What to take away**
+#
+# - Attention is exact, and its cost grows with the square of the text. The memory is approximate,
+#   and its cost grows with the text. So: attention for what is near, a memory for the rest.
+# - A mask says who sees whom. Causal, sliding window, segments: one comparison each.
+# - Rotary positions make a score depend on distance alone.
+# - Persistent tokens are learned, and the same for every text. Attention to them is a feed-forward
+#   layer, mixed in by a share that each head chooses.
+# - Small Transformers have no sink at the first token; offered persistent tokens, they still put a
+#   fifth of their attention there.
+#
+# **Exercise:** [Attention](../exercises/07_attention.ipynb): masks, turns and persistent tokens.
+#
+# **In the paper:** sections 2 and 3.3, equations (1), (2), (19) and (20), and the attention of
+# sections 4.1 and 4.2, (22) and (26), of [Titans: Learning to Memorize at Test
+# Time](https://arxiv.org/abs/2501.00663). In the library:
+# [`window_mask`](../minititans/attention/masks.py),
+# [`WindowAttention`](../minititans/attention/window.py),
+# [`SegmentAttention`](../minititans/attention/segment.py),
+# [`rotate`](../minititans/attention/rotary.py) and
+# [`Persistent`](../minititans/variants/persistent.py).
+#
+# **Next:** [08 Three ways to add a memory](08_variants.ipynb)

@@ -1,0 +1,406 @@
+# %% [markdown]
+# # Training a Titan
+#
+# **Question:** a Titan learns while it reads. What is left to be learned before it reads, and what
+# is the memory worth once that has been learned?
+#
+# **You will build:** the outer loop, and train a small Titan with it in front of your eyes. Then
+# you will open up one that was trained for longer: what its gates do with every letter, and what
+# becomes of it when parts of its memory are switched off.
+#
+# **Time:** about 50 s to run on 2 cores, 25 minutes to read.
+#
+# **You need:** [02 Surprise is a gradient](02_surprise.ipynb) for the two loops,
+# [08 Three ways to add a memory](08_variants.ipynb) for MAC.
+
+# %%
+from copy import deepcopy
+
+import torch
+import torch.nn.functional as F
+
+from minititans import TitansLM
+from minititans.course import claim, does_not_reproduce
+from minititans.experiments import models
+from minititans.experiments.live_training import BATCH, LENGTH, SMALL, STEPS, optimiser_for
+from minititans.experiments.memory_worth import in_one_stream, memory_worth, read_again
+from minititans.experiments.text_reading import by_kind, likeness, read_text
+from minititans.tasks.text import Text
+from minititans.viz.two_loops import draw_loops
+
+torch.set_num_threads(1)  # these matrices are small: a second thread would only be in the way
+
+# %% [markdown]
+# ## Two loops
+#
+# Here is the picture that you know, with the rest of the machine around it. Blue changes with every
+# token: that is reading. Orange changes with every *batch of texts*: that is training.
+
+# %%
+draw_loops()
+
+# %% [markdown]
+# Follow the orange arrows. What the memory reads helps the model to expect the next letter. The
+# loss says how much of its expectation was missing. Its gradient goes *back through every write* to
+# the three things that no reading can change: how keys, values and queries are made, how the gates
+# are set, and where $M$ starts.
+#
+# Do the two loops really stay apart? A trained Titan is stored in this repository. Let it read.
+
+# %%
+titan, about = models.load("text"), models.record("text")
+print(f"made by `{about.command}`, seed {about.seed}: {about.parameters:,} parameters")
+
+sentence = b"The import statement finds a module, and binds its name."
+tokens = torch.tensor([list(sentence)])  # [batch, time]: one token per byte
+before = [parameter.clone() for parameter in titan.parameters()]
+with torch.no_grad():
+    _, state = titan(tokens)
+
+# %%
+start = titan.blocks[0].mixer.memory.start_weights[-1].detach()  # [heads, d_out, d_in]
+after = state.blocks[0].memory.weights[-1][0]  # what the first block's M is after the sentence
+unchanged = all(torch.equal(old, new) for old, new in zip(before, titan.parameters()))
+claim(
+    "reading a sentence changes M, and not one of the model's parameters",
+    unchanged and float((after - start).norm()) > 0.1,
+    "section 3.1",
+)
+
+# %% [markdown]
+# ## The gradient goes through the writes
+#
+# Now the other direction. Let a copy of the Titan read, and ask for the gradient of its loss.
+# Nothing special is needed: every write is made of ordinary differentiable operations, so
+# `backward` walks through all of them, as it did in notebook 02 for a single `theta`.
+
+# %%
+twin = deepcopy(titan).double()
+logits, _ = twin(tokens[:, :-1])
+loss = F.cross_entropy(logits.flatten(0, 1), tokens[0, 1:])
+loss.backward()
+memory = twin.blocks[0].mixer.memory
+orange = [memory.to_qkv.weight, memory.to_gates.weight, memory.start_weights[-1]]
+reached = [bool(part.grad.norm() > 0) for part in orange]
+print("the gradient reaches projections, gates, start:", reached)
+
+
+# %% tags=["hide-source"]
+# What was checked: the gradient at the start of M against a small push of it, in float64
+@torch.no_grad()
+def loss_after_push(size):
+    start, direction = orange[2], orange[2].grad / orange[2].grad.norm()
+    start.add_(size * direction)
+    logits, _ = twin(tokens[:, :-1])
+    start.sub_(size * direction)
+    return float(F.cross_entropy(logits.flatten(0, 1), tokens[0, 1:]))
+
+
+slope = (loss_after_push(1e-4) - loss_after_push(-1e-4)) / 2e-4
+claim(
+    "the gradient with respect to where M starts is the one that a small push of it shows, "
+    "through all 55 writes",
+    abs(slope / float(orange[2].grad.norm()) - 1) < 1e-4,
+    "section 3.1",
+)
+
+# %% [markdown]
+# ## Train one
+#
+# The corpus is Python's own language reference, which comes with every Python: 0.37 million bytes,
+# the last tenth of which no training sees. The score is **bits per byte**: a byte that was expected
+# with probability $p$ costs $-\log_2 p$ bits. Not knowing anything costs 8 bits.
+#
+# The model is a MAC of two blocks. Remember what that means: attention sees one segment, here of 64
+# bytes, and whatever came before it reaches the model only through the memory. The cell below has
+# the whole outer loop; the inner one runs inside `model(tokens)`.
+#
+# **Predict first.** After half a minute, 160 steps of 8 × 128 bytes, how many bits will a byte
+# cost? The dashed curve is the stored Titan's, which has almost four times as many parameters and
+# took 1,200 steps.
+
+# %% tags=["predict"]
+from minititans.viz.training import LiveCurve
+
+torch.manual_seed(0)
+model = TitansLM(SMALL)
+optimiser, schedule = optimiser_for(model)
+corpus, generator = Text(), torch.Generator().manual_seed(0)
+curve = LiveCurve(STEPS, stored=about)
+for _ in range(STEPS):  # the outer loop
+    tokens, targets = corpus.batch(BATCH, LENGTH, generator)
+    logits, _ = model(tokens)  # the inner loop: every row has a memory of its own
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    optimiser.zero_grad()
+    loss.backward()  # back through every write
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.step()
+    schedule.step()
+    curve.add(loss.item())
+
+# %% [markdown]
+# In the first twenty steps it learns which bytes are common (from 8 bits down to below 5), then
+# which follow each other, and then, ever more slowly, words. The axis is logarithmic: each further
+# bit takes several times as many steps as the one before.
+
+# %%
+claim(
+    "160 steps of the outer loop bring the bits per byte from 8 to below 3.2",
+    curve.bits[0] > 7.5 and sum(curve.bits[-20:]) / 20 < 3.2,
+    "ours",
+)
+scores = about.scores  # on 37,408 bytes that it has not seen, read in 16 stretches
+ours, table = scores["bits_per_byte"], scores["ngram_bits_per_byte"]
+print(f"the stored Titan: {ours:.2f} bits per byte; an order-3 n-gram model: {table:.2f}")
+claim(
+    "the stored Titan expects new text better than an order-3 n-gram model does (one seed)",
+    ours < table - 0.15,
+    "ours",
+)
+
+# %% [markdown]
+# (An n-gram model is a table of what followed the last three bytes, or fewer where those are new.)
+#
+# ## What the gates have learned
+#
+# Before training, every gate is the same for all letters: $\theta = 0.12$, $\eta = 0.35$,
+# $\alpha = 10^{-5}$. From here on we look at the stored Titan. It has eight memories, four heads in
+# each of two blocks.
+#
+# **Predict first.** A memory can decide for each letter how much to write. Where would *you* write
+# most: at the first letter of a word, inside a word, at a space, at a new line? Will the eight
+# memories agree?
+
+# %% tags=["predict"]
+from minititans.viz.gates import draw_gates, draw_kinds
+
+passage = bytes(corpus.held_out[2000:8000].tolist())
+reading = read_text(titan, passage)
+draw_kinds(reading, "theta")
+
+# %% [markdown]
+# They do not agree, and that is the point of having several. Some heads write all the time. Others
+# close at spaces, almost perfectly, and open at the first letter of a word, where something new
+# begins. Nobody told them what a space is.
+
+# %% tags=["hide-source"]
+# What was checked: the means over 6,000 letters that no training has seen
+theta = {kind: means.flatten() for kind, means in by_kind(reading, "theta").items()}
+closes = theta["space"] < 0.15 * theta["first letter"]
+claim(
+    "in four of the stored Titan's eight memories theta closes at a space: there it is under a "
+    "sixth of what it is at the first letter of a word (one seed)",
+    int(closes.sum()) == 4,
+    "section 3.1",
+)
+
+# %% [markdown]
+# Letter by letter, on the sentence from above:
+
+# %%
+draw_gates(read_text(titan, sentence))
+
+# %% [markdown]
+# Look at $\alpha$. It is closed nearly everywhere. In the first head of the first block it opens at
+# every "o", and a little at "e" and "s"; in the second block it opens at a few single letters. The
+# loss alone has found out that forgetting rarely pays, and where it does.
+
+# %% tags=["hide-source"]
+# What was checked: the median over letters in each memory, and one head at one letter
+alpha = reading.alpha.flatten(0, 1)  # [memories, time]
+is_o = torch.tensor([byte == ord("o") for byte in passage])
+claim(
+    "training leaves forgetting almost closed: the median alpha is below 0.001 in all eight "
+    "memories, and in one of them it is over five times as open at the letter o as elsewhere "
+    "(one seed)",
+    bool((alpha.median(-1).values < 1e-3).all())
+    and bool(alpha[0, is_o].mean() > 5 * alpha[0, ~is_o].mean()),
+    "equation (13)",
+)
+
+# %% [markdown]
+# One thing you may have expected is missing. Is a memory most surprised where the *text* is
+# surprising? Hardly. A memory predicts a value from a key, both made by learned projections. It
+# does not predict the next letter, and where it is wrong says little about where the model is.
+
+# %%
+alike = likeness(reading)  # correlation of surprise and bits, [layers, heads]
+does_not_reproduce(
+    "a memory is surprised where the text is unexpected",
+    bool((alike < 0.25).all()),
+    "section 3.1",
+    because="surprise and bits per byte hardly go together: the largest of eight correlations "
+    f"is {alike.max():.2f} (one seed)",
+)
+
+# %% [markdown]
+# ## What the memory is worth
+#
+# Now take parts of the memory away and count bits. The text is 16 stretches of 2,048 bytes that
+# the Titan was not trained on. Each starts from the learned start, with nothing read yet.
+#
+# - **as trained**: the memory reads and writes, and its state is carried on
+# - **state dropped**: it reads and writes, but starts over after each segment of 128 bytes
+# - **no writes**: it stays where training has put its start, and learns nothing from the text
+# - **no memory**: it answers 0 to everything
+#
+# **Predict first.** Put the four in order. Will the distance between the first two grow along the
+# text? What is the very first segment like?
+
+# %% tags=["predict"]
+from minititans.viz.worth import draw_stream, draw_worth
+
+worth = memory_worth(titan, corpus.held_out)
+print("without any memory:", f"{worth.mean('no memory'):.1f} bits per byte")
+draw_worth(worth)
+
+# %% [markdown]
+# In the first segment "state dropped" is the same thing as "as trained"; from the second on, what
+# was carried over saves about 0.09 bits in every byte. (Attention sees only its own segment, so it
+# can come from nowhere else.) All writes together save 0.2. And *no memory* does not measure the
+# worth of a memory at all: in a MAC the output is $y \otimes M(y)$, so with $M = 0$ nothing is
+# left of the block.
+#
+# How sure is that? The same 16 stretches are read in each way, so compare stretch by stretch:
+
+# %%
+for way in ("dropped", "no writes"):
+    more, error = worth.gain(way, first=128)
+    print(f"{way:>10}: {more:.2f} ± {error:.2f} bits per byte more")
+
+# %% tags=["hide-source"]
+# What was checked: differences between readings of the same stretches, in standard errors
+dropped, no_writes = (worth.gain(way, first=128) for way in ("dropped", "no writes"))
+claim(
+    "what the stored Titan's memory writes saves 0.2 bits per byte, and carrying its state from "
+    "segment to segment 0.09, both by over five standard errors of 16 stretches (one seed)",
+    all(more > 5 * error for more, error in (dropped, no_writes))
+    and abs(dropped[0] - 0.09) < 0.03
+    and abs(no_writes[0] - 0.2) < 0.05,
+    "section 4.1",
+)
+claim(
+    "in a MAC the memory cannot be switched off: if it answers 0, over 5 bits per byte are needed",
+    worth.mean("no memory") > 5,
+    "equation (25)",
+)
+
+# %% [markdown]
+# ## How long does it last?
+#
+# A saving at 2,048 bytes says nothing about 20,000. So read all the text as one stream, with one
+# memory, and compare with the memory that starts over every 2,048 bytes.
+
+# %%
+stream = in_one_stream(titan, corpus.held_out, 16 * 2048)
+draw_stream(stream, worth)
+
+# %% [markdown]
+# Zero is the young memory. Up to about 8,000 bytes the old one is as good. Then it gets worse, and
+# at the end it would do better to drop its state after every segment. Compare with how it was
+# trained: in the last 40 % of the steps the state was carried on for up to 80 steps, some 15,000
+# bytes. Beyond that, the outer loop has never looked.
+
+# %% tags=["hide-source"]
+# What was checked: the first four stretches of the stream and its second half
+more = (stream.view(16, 2048) - worth.bits["as trained"]).mean(1)  # [stretches]
+does_not_reproduce(
+    "a memory stays useful however long the text is",
+    bool(abs(more[:4].mean()) < 0.03) and bool(more[8:].mean() > 0.1),
+    "section 1",
+    because="in one stream the stored Titan's memory is as good as a young one for 8,000 bytes, "
+    f"and costs {more[8:].mean():.2f} bits per byte more after 16,000 (one seed)",
+)
+
+# %% [markdown]
+# And a memory that was never taught to last? The one you have just trained has only ever seen 128
+# bytes at a time. Its state is better dropped than carried on.
+
+# %%
+untaught = memory_worth(model, corpus.held_out, ways=("as trained", "dropped"))
+claim(
+    "a model trained on 128 bytes at a time is better off dropping its state than carrying it on "
+    "for 2,048 bytes",
+    untaught.gain("dropped", first=1024)[0] < 0,
+    "ours",
+)
+
+# %% [markdown]
+# That is what `--carry` in `minititans train` is for: steps that follow each other read on in the
+# same text, each with the state that the one before has left. The state is handed on *detached*,
+# so that gradients end where the piece ends. You will write this in the lab.
+#
+# ## Your text
+#
+# Type or paste something: English, Python, nonsense. Under every letter are the surprise and the
+# gates. Below them is what the model expected at the letter with the red frame (after what you have
+# just typed: what it expects next), with its memory and with one that writes nothing.
+#
+# 1. It starts at the "a" after "finds". How likely was it, with and without the writes?
+# 2. Press play, and watch the colours: where do the bits go, to the first letters of words or to
+#    the last?
+# 3. Choose "layer 1, head 2" as the memory. When does it write? When does it not?
+# 4. Set "read before" to "the same text". Does the model know your text now? (The next section
+#    counts.)
+
+# %%
+from minititans.viz.letters import text_explorer
+
+text_explorer(titan, sentence.decode())
+
+# %% [markdown]
+# ## Deeper (optional): does it know what it has just read?
+#
+# The matrix of notebook 00 had read a sentence once and knew it by heart. Does the Titan? Each of
+# 32 passages fills a segment and is then read a second time, so that attention cannot help.
+
+# %%
+first, again = read_again(titan, corpus.held_out)  # [passages] each
+print(f"first reading {first.mean():.2f}, second reading {again.mean():.2f} bits per byte")
+
+# %% tags=["hide-source"]
+# What was checked: the mean of 32 differences, and its standard error
+saved = first - again
+does_not_reproduce(
+    "a passage that has just been read is expected better when it comes again",
+    bool(saved.mean() < 0.02 + 2 * saved.std() / len(saved) ** 0.5),
+    "section 3",
+    because=f"the second reading needs {again.mean():.2f} bits per byte, the first "
+    f"{first.mean():.2f} (one seed)",
+)
+
+# %% [markdown]
+# It does not. Nothing keeps a memory from holding a passage; but the outer loop decides what is
+# worth holding, and in this corpus a passage hardly ever comes twice. What paid off must be
+# something more general, such as the words and the layout that a document goes on using. A model
+# that is trained to remember does remember: that is the subject of notebook 10.
+#
+# ## Deeper (optional): let it write
+#
+# In a terminal, with and without its memory's writes:
+#
+#     minititans generate text --prompt "The import statement " --seed 0
+#     minititans generate text --prompt "The import statement " --seed 0 --no-memory
+#
+# And `minititans train` makes a model like the stored one in several minutes, with any text of
+# yours: `minititans train --data my/texts`.
+#
+# **What to take away**
+#
+# - Two loops: reading changes $M$ and $S$. Training changes projections, gates and where $M$
+#   starts, by a gradient that goes back through every write.
+# - The gates learn when to write from nothing but the loss: some heads close at every space.
+# - In the stored Titan writes are worth 0.2 bits per byte, and carrying the state on 0.09.
+# - A memory lasts about as long as it was trained to last, and keeps what training made worth
+#   keeping.
+#
+# **Exercise:** [Training a Titan](../exercises/09_training.ipynb): one outer step by hand.
+#
+# **In the paper:** sections 3.1, 4.1 and 4.4 of [Titans: Learning to Memorize at Test
+# Time](https://arxiv.org/abs/2501.00663). In the library:
+# [`take_step`](../minititans/training/step.py),
+# [`bits_per_byte`](../minititans/training/evaluate.py),
+# [`switch_memory`](../minititans/memory/switches.py) and
+# [`MAC`](../minititans/variants/mac.py).
+#
+# **Next:** [A needle in a haystack](10_needle.ipynb)

@@ -1,0 +1,399 @@
+# %% [markdown]
+# # A needle in a haystack
+#
+# **Question:** one fact, then thousands of tokens of noise, then a question about the fact. Which
+# models still know it, and why do the others lose it?
+#
+# **You will build:** nothing new. You will put trained models to the test at 64 times the length
+# of their training, look inside while they read, and take parts away until the needle is lost.
+#
+# **Time:** about 35 s to run on 2 cores, 25 minutes to read.
+#
+# **You need:** [04 Learning to forget](04_forgetting.ipynb) for `alpha`, [05 A deeper
+# memory](05_depth.ipynb) for layers, and the models of [08](08_variants.ipynb).
+
+# %%
+import torch
+
+from minititans.course import claim, does_not_reproduce
+from minititans.experiments import needle_models
+from minititans.experiments.needle_fading import (
+    by_depth,
+    fade_everywhere,
+    new_needles,
+    old_needles,
+    plant,
+)
+from minititans.experiments.needle_inside import half_lives, traces, with_alpha
+from minititans.experiments.results import by_variant, found_at, load_all, summary
+from minititans.tasks.needle import Needle, accuracy, generator
+from minititans.viz.loop import draw_loop
+from minititans.viz.needle import draw_depths, draw_found, draw_haystacks, draw_inside, draw_losing
+from minititans.viz.needle_widget import fading_explorer
+
+torch.set_num_threads(1)  # these models are small: a second thread would only be in the way
+
+# %% [markdown]
+# ## The haystack
+#
+# A text of noise. Somewhere in it is a note, the *needle*: a key and its value. The text ends with
+# a question for that key, and only the answer counts. This is the paper's S-NIAH test
+# (section 5.3) in small, with its three kinds of needle.
+
+# %%
+kinds = {
+    "pk": "A passkey (pk): one token, in a sentence that repeats",
+    "n": "A number (n): two tokens, in noise that never repeats",
+    "w": "A word (w): four tokens, in noise that never repeats",
+}
+rows = {}
+for kind, title in kinds.items():
+    tokens, targets = Needle(kind, needles=1).batch(1, 56, generator(seed=3, step=0))
+    rows[title] = tokens[0], targets[0]
+draw_haystacks(rows)
+
+# %% [markdown]
+# A model cannot know beforehand which words matter or what will be asked. It has to notice the
+# note, keep it, and find it again. (In these pictures the tokens have names. The models see 64
+# numbers.)
+#
+# Our models have 130,000 parameters and two layers. They were trained on haystacks of 32 to **256**
+# tokens, with several needles each. Now they read **16,384**, which is 64 times as long.
+#
+# **Predict first.** A model whose only memory is the long-term memory (LMM) reads 8 haystacks of
+# 16,384 tokens. How many passkeys does it find? (Guessing finds one in 16.) And how much of such a
+# haystack could two layers of *attention with a window* of 32 tokens see?
+
+# %% tags=["predict"]
+lmm = needle_models.load("lmm")
+share = accuracy(lmm, Needle("pk"), length=16384, samples=8, batch=8, block=256)
+print(f"the LMM finds {8 * share:.0f} of 8")
+reach = lmm.config.layers * 32 / 16384
+print(f"two layers of a window of 32 see the last {reach:.1%} of the haystack")
+
+# %%
+claim(
+    "trained on 256 tokens at most, the LMM finds at least 7 of 8 passkeys in 16,384",
+    share >= 7 / 8,
+    "section 5.3",
+)
+
+# %% [markdown]
+# ## Who finds it?
+#
+# Eight haystacks and one training are an anecdote. The stored results have up to three trainings
+# for each model, from different seeds, and 128 haystacks for each length (32 of the longest for the
+# slow Transformer); the bars are standard errors. Every model has the same number of parameters and
+# was trained by the same rules. To the left is table 2 of the paper.
+
+# %%
+found = {kind: load_all(f"../results/needle/{kind}") for kind in kinds}
+found = {kind: results for kind, results in found.items() if results}
+names = ("mac", "mag", "mal", "lmm", "deltanet", "gated_deltanet", "mamba2", "transformer", "swa")
+draw_found(found, names)
+
+# %% [markdown]
+# Read the axis before the lines. The paper's models were trained with 4 K tokens, so its 16 K is
+# *four* times that; our 16,384 is *64* times our 256. In return the paper's noise is real text, its
+# models know a language, and they are over a thousand times larger. So compare the shapes, not the
+# heights.
+
+# %%
+at_4, at_64 = found_at(found["pk"], 1024), found_at(found["pk"], 16384)
+print("passkeys found at      4 times   64 times the length of the training")
+for name in (name for name in names if name in at_64):
+    (a, da), (b, db) = at_4[name], at_64[name]
+    print(f"{name:18} {a:7.0%} ± {da:2.0%} {b:7.0%} ± {db:2.0%}")
+
+# %% tags=["hide-source"]
+claim(
+    "LMM and MAC find over 90 % of the passkeys at 64 times the length of their training",
+    at_64["lmm"][0] > 0.9 and at_64["mac"][0] > 0.9,
+    "table 2",
+)
+if "swa" in at_4:
+    claim(
+        "a sliding window alone finds under a quarter of them at four times that length",
+        at_4["swa"][0] < 0.25,
+        "section 5.3",
+    )
+if "transformer" in at_64:
+    claim(
+        "a Transformer of this size, whose attention sees everything, finds under a quarter of "
+        "them at 64 times the length of its training",
+        at_64["transformer"][0] < 0.25,
+        "section 5.3",
+    )
+
+# %% tags=["hide-source"]
+if "deltanet" in at_4:
+    does_not_reproduce(
+        "DeltaNet loses passkeys at four times the length of its training (71 % against the "
+        "LMM's 96 %)",
+        at_4["deltanet"][0] > 0.9,
+        "table 2",
+        because="our DeltaNet, a matrix with the delta rule, still finds over 90 % there; perhaps "
+        "noise of eight words leaves room enough in a matrix",
+    )
+
+# %% [markdown]
+# And further? A memory of fixed size can read on for as long as you like. Here is, for some of the
+# models, the longest haystack that has been stored, and how many needles were found there. (A
+# million tokens would be 4,096 times the length of the training.)
+
+# %%
+for kind, results in found.items():
+    for name, runs in by_variant(results).items():
+        length, share, error = summary(runs)[-1]
+        if name in ("mac", "lmm", "deltanet", "transformer", "swa"):
+            print(f"{kind:3} {name:12} at {length:9,} tokens: {share:.0%} ± {error:.0%}")
+
+# %% [markdown]
+# ## Why it stays: surprise and the gates
+#
+# An LMM has nothing but its memory. So the needle must be *written*, and thousands of tokens of
+# noise must *not* overwrite it. Three things decide that: how surprised the memory is, what
+# share `theta` of a surprise is written, and what share `alpha` of the memory is forgotten.
+
+# %%
+draw_loop("surprise", "gates", "forgetting", "memory")
+
+# %% [markdown]
+# Let us watch the second of the LMM's two memories read 300 tokens of the sentence, then the
+# needle, then the sentence again. It has two heads, which are two separate memories.
+#
+# **Predict first.** Sketch the surprise: at the first words, at the thirtieth repetition of the
+# sentence, at the needle, and just after it. Should `theta` be higher or lower at the needle? How
+# large may `alpha` be, if a needle must last for 16,384 tokens?
+
+# %% tags=["predict"]
+place = 300
+tokens, _ = plant(Needle("pk"), length=400, places=[place], seed=1)
+memory = traces(lmm, tokens)[1]  # of the second layer
+draw_inside(memory, place, 400, "The second memory of the LMM reads a haystack")
+
+# %% [markdown]
+# This is notebook 02 in a trained model. The sentence surprises the memory at first. After a few
+# repetitions it is known, and what is known is hardly written. Then comes the needle, and surprise
+# leaps up. The heads divide the work: head 1 has a large `theta` and follows whatever comes, head 2
+# is cautious and learns slowly, but opens its `theta` for the needle.
+#
+# What is written at a token is `theta` times its surprise. And `alpha` is so small that its axis
+# needs powers of ten.
+
+# %%
+written = (memory.theta * memory.surprise)[0]  # [heads, time]
+needle, noise = written[:, place : place + 4].amax(1), written[:, 200:place].mean(1)
+for head in range(2):
+    print(f"head {head + 1} writes {needle[head]:.3f} at the needle, {noise[head]:.3f} at noise")
+lives = half_lives(lmm)  # [layers, heads]
+about = [f"{float(f'{n:.1g}'):,.0f}" for n in lives[1]]  # one digit is enough
+print("half of a write is forgotten after about", " and ".join(about), "tokens")
+
+# %% tags=["hide-source"]
+surprise = memory.surprise[0]
+claim(
+    "when the sentence is known, the needle surprises head 2 more than 10 times as much as noise",
+    surprise[1, place : place + 4].max() > 10 * surprise[1, 200:place].mean(),
+    "section 3.1",
+)
+claim(
+    "and head 2 writes more than 10 times as much of it",
+    needle[1] > 10 * noise[1],
+    "equation (14)",
+)
+claim(
+    "training on 256 tokens closed alpha so far that in 16,384 tokens of noise the second memory "
+    "forgets less than 2 % of a write",
+    (0.5 ** (16384 / lives[1]) > 0.98).all(),
+    "equation (13)",
+)
+
+# %% [markdown]
+# Nobody told `alpha` to close. In a haystack of 256 tokens, a half-life of a few thousand would
+# have done. But a little less forgetting was always a little better, and this gate *can* come near
+# zero: it is the fourth power of a sigmoid and starts at 0.00001.
+#
+# ## Three ways to take it apart
+#
+# Our LMM differs from the plainest reading of the paper in a few decisions
+# ([choices.md](../docs/choices.md)). Here are three models that lack one each, trained like it from
+# the same seed:
+#
+# - **plain layers**: $M(k) = W_2\,\text{silu}(W_1 k)$, with nothing that goes around a layer;
+# - **alpha from 0.001**: before training, half of a write is gone after 693 tokens;
+# - **frozen chunks**: every surprise of a chunk is measured at its start, as (16) says.
+
+# %%
+variants = ("lmm", "lmm-plain", "lmm-forgets", "lmm-frozen")
+models = {name: needle_models.load(name) for name in variants}
+for name in (each for each in variants if each in at_64):
+    runs = by_variant(found["pk"])[name]
+    by_length = ", ".join(f"{share:.0%} at {n:,}" for n, share, _ in summary(runs)[1:])
+    print(f"{name:12} (seeds: {len(runs)}): {by_length}")
+
+# %% [markdown]
+# To see *how* one loses it, ask two questions. Is an **old** needle, from the beginning, still
+# there? And after much noise, is a **new** needle still learned? The third panel shows how long a
+# write lasts, from the alphas of all four heads (two memories with two heads each).
+#
+# One more model: the first LMM itself, untouched except that its `alpha` is held at 0.001.
+
+# %%
+held = "LMM, α held at 0.001"
+models[held] = with_alpha(lmm, 0.001)
+after = (16, 64, 256, 1024, 2048, 4096)  # tokens of noise before a new needle
+lives = {name: half_lives(model) for name, model in models.items()}
+new = {name: (after, new_needles(model, after)) for name, model in models.items()}
+fadings = {"lmm": fade_everywhere(lmm)}
+
+# %% [markdown]
+# The old needles take longer: for each of three models 24 haystacks of 8,192 tokens, with needles
+# in 12 places, asked for every 256 tokens. A model's state is a value, so it can be asked as often
+# as we like and reads on as if nothing had happened.
+#
+# **Predict first.** Plain layers, and an alpha that is held at 0.001: both will lose old needles.
+# Which of the two will also fail to learn new ones?
+
+# %% tags=["predict"]
+fadings |= {name: fade_everywhere(models[name]) for name in ("lmm-plain", held)}
+old = {name: old_needles(fading) for name, fading in fadings.items()}
+draw_losing(lives, old, new)
+
+# %% [markdown]
+# **Plain layers die.** One of this model's heads has a half-life of only hundreds of tokens. Where
+# a layer adds to what comes in, fading weights make a deep memory shallower, and it goes on
+# learning. With plain layers, what a layer learns must pass through the other layer: as the weights
+# fade, less and less can be learned, and nothing brings them back. So *new* needles are lost as
+# well. When the head has faded, nothing else changes, and the line of the old needles stays level.
+#
+# **Held at 0.001, the memory forgets** and nothing else: every new needle is learned, and every old
+# one fades.
+#
+# **alpha from 0.001** does not lose it here. Training left the gates of its first memory open, but
+# closed those of the second, and that is enough. Where a gate starts matters less than
+# whether it can close. **Frozen chunks** of 16 tokens keep writes as long and learn new needles as
+# well; the stored results above say what they cost at 16,384.
+
+# %%
+tokens = Needle("pk").noise(1, 4096, generator(seed=0, step=0))
+for name in ("lmm", "lmm-plain"):
+    size = traces(models[name], tokens)[1].memory[0]  # the norm of M in each head: [heads, time]
+    first, last = (", ".join(f"{x:.1f}" for x in size[:, t]) for t in (15, 4095))
+    print(f"{name:10} size of the two heads after 16 tokens: {first}; after 4,096: {last}")
+
+# %% tags=["hide-source"]
+early, late = after.index(256), after.index(4096)
+claim(
+    "with plain layers, a new needle is learned after 256 tokens of noise (over 0.9), but after "
+    "4,096 it is not (under 0.6)",
+    bool(new["lmm-plain"][1][early] > 0.9 and new["lmm-plain"][1][late] < 0.6),
+    "ours",
+)
+claim(
+    "meanwhile one head of its second memory has shrunk to less than half of its size",
+    bool((size[:, 4095] < size[:, 15] / 2).any()),
+    "equation (13)",
+)
+claim(
+    "with alpha held at 0.001 a new needle is still learned there (over 0.9), while one that is "
+    "7,680 tokens old is lost (under 0.2)",
+    bool(new[held][1][late] > 0.9 and old[held][1][old[held][0] == 7680] < 0.2),
+    "equation (13)",
+)
+
+# %% tags=["hide-source"]
+claim(
+    "an alpha that starts at 0.001 learns to close: in the second memory its half-lives grew from "
+    "693 to over 100,000 tokens",
+    (lives["lmm-forgets"][1] > 100_000).all(),
+    "equation (13)",
+)
+claim(
+    "with frozen chunks of 16, new needles are learned after 4,096 tokens of noise, too (over 0.9)",
+    bool(new["lmm-frozen"][1][late] > 0.9),
+    "equation (16)",
+)
+
+# %% [markdown]
+# ## Where does the needle lie?
+#
+# The usual picture of this test is a map: the length of the haystack to the right, and downwards
+# the depth at which the needle lies. At depth 0 it is the first thing that is read, and therefore
+# the oldest. The map costs nothing more: the readings above were asked at every length.
+
+# %%
+maps = {name: by_depth(fading) for name, fading in fadings.items()}
+draw_depths(maps)
+
+# %% tags=["hide-source"]
+claim(
+    "up to 4,096 tokens the LMM gives the right value over 0.9, wherever the needle lies",
+    (maps["lmm"][:, :4] > 0.9).all(),
+    "section 5.3",
+)
+claim(
+    "a memory that forgets loses the needle by age: after 8,192 tokens it gives the right value "
+    "under 0.3 at depth 0 and over 0.6 at depth 75 %",
+    bool(maps[held][0, -1] < 0.3 and maps[held][3, -1] > 0.6),
+    "equation (13)",
+)
+
+# %% [markdown]
+# Read the columns on the right. With a held alpha the map fades from the top: only *age* counts.
+# With plain layers it fails in no such order, and even recent needles, at 75 %, are lost: what
+# counts is how much was read *before* the needle. The LMM itself is not perfect either: in the last
+# column some answers are less sure, and at 16,384 tokens the stored results have a few misses. (Why
+# is a good question. Its head 1 never stops writing, as you saw.)
+#
+# ## Put the needle where you like
+#
+# Choose a place, then press play: the noise goes on, and both models are asked after every 256
+# tokens. Bars are their answers, blue is right.
+#
+# 1. It starts with the needle at token 1,024, asked at 6,144. Go back to the beginning: the needle
+#    has not been read yet. Where do the answers come from?
+# 2. Put the needle at 0, and play. Who loses it first, and how: all at once, or step by step?
+# 3. Put it at 4,096. Which of the two models has a chance now, and why?
+# 4. Choose the model with the held alpha on the left, and find the age at which it is lost. Does it
+#    depend on the place?
+
+# %%
+fading_explorer(fadings, left="lmm", right="lmm-plain", place=1024, moment=6144)
+
+# %% [markdown]
+# ## Deeper (optional): noise that never repeats
+#
+# A sentence of eight words is soon known and then no longer written. Numbers and words lie in noise
+# that is always news. Then surprise alone cannot protect the needle, and only a `theta` that closes
+# on noise can. For each kind that has been stored, this is what was found:
+
+# %%
+for kind, results in found.items():
+    print(f"\n{kinds[kind]}")
+    for name, runs in by_variant(results).items():
+        if name in names:
+            line = ", ".join(f"{share:.0%} at {n:,}" for n, share, _ in summary(runs)[1:])
+            print(f"  {name:15} {line}")
+
+# %% [markdown]
+# **What to take away**
+#
+# - A needle stays if it is written when it comes, and if what follows neither overwrites it
+#   (surprise and `theta`) nor fades it (`alpha`).
+# - Trained on 256 tokens, the LMM and the MAC keep a passkey for 64 times as long: the noise no
+#   longer surprises them, and their alphas have closed.
+# - There are several ways to lose it, and two questions tell them apart: is the old needle gone,
+#   and is a new one still learned? Forgetting takes the old ones. A dead memory learns no new ones.
+# - One training is an anecdote. Who finds more needles is a question for several seeds, and for
+#   equal lengths of training.
+#
+# **Exercise:** [A needle in a haystack](../exercises/10_needle.ipynb): make the test yourself, and
+# judge an ablation.
+#
+# **In the paper:** section 5.3 and table 2 of [Titans: Learning to Memorize at Test
+# Time](https://arxiv.org/abs/2501.00663). In the library:
+# [`Needle`](../minititans/tasks/needle.py), [`run`](../minititans/experiments/needle.py),
+# [`fade`](../minititans/experiments/needle_fading.py) and
+# [`half_lives`](../minititans/experiments/needle_inside.py). All stored results:
+# [results/needle](../results/needle/README.md).
