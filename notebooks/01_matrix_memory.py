@@ -6,7 +6,7 @@
 # **You will build:** attention as a memory that keeps everything, a matrix that compresses, and
 # the law of how its contents disturb each other, measured beside the theory's curve.
 #
-# **Time:** about 10 s on 2 cores.
+# **Time:** about 10 s to run on 2 cores, 25 minutes to read.
 #
 # **You need:** [00 Start here](00_start_here.ipynb); what a dot product and a matrix product are.
 
@@ -14,6 +14,7 @@
 import torch
 
 from minititans.course import claim
+from minititans.viz.loop import draw_loop
 from minititans.viz.recall import (
     crosstalk,
     draw_crosstalk,
@@ -21,6 +22,7 @@ from minititans.viz.recall import (
     draw_sizes,
     hebbian_recall,
     mean_error,
+    pairs_held,
     random_pairs,
     recall_explorer,
 )
@@ -29,8 +31,15 @@ from minititans.viz.recall import (
 # ## Pairs
 #
 # A memory holds pairs: a **key** to find something by, and a **value** to be found. Asked with a
-# key, it should answer with that key's value. In a model both are projections of a token, (1) and
-# (11). Here we draw them: 64 pairs of random directions in 64 dimensions, all of length 1.
+# key, it should answer with that key's value. In the whole picture, this notebook is about the
+# memory itself and how it is read.
+
+# %%
+draw_loop("memory", "reading")
+
+# %% [markdown]
+# In a model, keys, values and queries are projections of a token, (1) and (11). Here we draw them
+# at random: 64 pairs of directions in 64 dimensions, all of length 1.
 
 # %%
 n, d = 64, 64
@@ -40,9 +49,10 @@ keys.shape, values.shape  # [pairs, dim]
 # %% [markdown]
 # ## Attention keeps everything
 #
-# Attention stores every key and every value as they are. Asked with a query, it compares it with
-# all keys, turns the likenesses into weights that sum to one, and returns the weighted values.
-# That is equation (2) for one query. `sharpness` is how strongly the best match is preferred.
+# Attention stores every key and every value as they are. Asked with a query, it compares the query
+# with all keys, turns the likenesses into weights that sum to one, and returns the weighted sum of
+# the values. That is equation (2) for one query. `sharpness` is how strongly the best match is
+# preferred.
 
 
 # %%
@@ -58,10 +68,11 @@ for sharpness in (1, 4, 20):
     print(f"sharpness {sharpness:2d}: squared error {error:.1f}")
 
 # %% [markdown]
-# Dull weights blend all values; sharp weights pick one, and recall is exact. The price is size:
-# attention has to keep all $2nd$ numbers, and to compare a query with all of them.
+# Flat weights blend all values. Sharp weights pick one, and recall is exact. The price is size:
+# attention keeps all $2nd$ numbers, and compares each query with all $n$ keys.
 
-# %%
+# %% tags=["hide-source"]
+# What was checked: every pair of three sets
 claim(
     "sharp attention recalls every one of 64 and of 512 pairs exactly",
     all(
@@ -72,19 +83,25 @@ claim(
     "equation (2)",
 )
 
-# %%
+# %% [markdown]
+# **Predict first.** The alternative is a single matrix of $d \times d$ numbers, however many pairs
+# there are. With $d = 64$, from how many pairs on does attention keep more numbers than the matrix?
+
+# %% tags=["predict"]
 draw_sizes(dim=64, longest=256)
 
 # %% [markdown]
+# From $d/2$ pairs on. A text has thousands of tokens and a head of attention has 64 or 128
+# dimensions, so the matrix is almost always the smaller one.
+#
 # ## A matrix compresses
 #
-# Now a memory whose size does not grow: one matrix $M$ of $d \times d$ numbers. A pair is written
-# by adding the outer product of value and key:
+# How does a matrix $M$ hold a pair? We write the pair by adding the outer product of value and key,
 #
 # $$M \leftarrow M + v\,k^\top$$
 #
-# and asking is a product, $M k$. Why does this work? For a single pair
-# $M k = v\,(k^\top k) = v$, because the key has length 1.
+# and ask with a product, $M k$. For a single pair $M k = v\,(k^\top k) = v$, because the key has
+# length 1.
 
 # %%
 M = torch.zeros(d, d)
@@ -93,9 +110,9 @@ answer = M @ keys[0]  # ask for it
 print("squared error with one pair:", round(float((answer - values[0]).square().sum()), 6))
 
 # %% [markdown]
-# "Neurons that fire together wire together": $M_{ij}$ grows where value $i$ and key $j$ are both
-# active. That is Hebb's rule, and $M$ a **Hebbian memory**. Two pairs stay out of each other's way
-# if their keys are at right angles, and $d$ dimensions have room for $d$ such keys.
+# "Neurons that fire together wire together": $M_{ij}$ grows where value $i$ and key $j$ are active
+# together. This is Hebb's rule, and $M$ is a **Hebbian memory**. Two pairs stay out of each other's
+# way if their keys are at right angles, and $d$ dimensions have room for $d$ such keys.
 
 # %%
 at_right_angles = torch.linalg.qr(torch.randn(d, d, generator=torch.Generator().manual_seed(0)))[0]
@@ -110,61 +127,51 @@ claim(
 # %% [markdown]
 # ## It is attention, without the softmax
 #
-# Leave the softmax out of attention. The answer becomes a sum that can be taken in another order:
+# Leave the softmax out of attention. The answer becomes a sum whose order can be changed:
 #
 # $$\sum_i (q \cdot k_i)\, v_i \;=\; \Big(\sum_i v_i k_i^\top\Big)\, q \;=\; M q$$
 #
-# On the left all pairs are kept, on the right only $M$. This is **linear attention**: the
-# recurrence (4) writes, (5) reads. Every memory in this course has these two parts, as any
-# recurrent network has: one that writes (6), one that reads (7). (The paper's vectors are rows, so
-# its $M$ is our transpose.)
+# On the left all pairs are kept; on the right there is only $M$. This is **linear attention**: (4)
+# writes a token into $M$, and (5) reads it. Every memory in this course has these two parts, as
+# every recurrent network has: one that writes (6) and one that reads (7). (The paper's vectors are
+# rows, so its $M$ is the transpose of ours.)
 
 # %%
-from minititans.relatives import Tokens, loop
+M, y = torch.zeros(d, d), []
+for k, v in zip(keys, values):
+    M = M + torch.outer(v, k)  # write (4)
+    y.append(M @ k)  # read, here with the key as query (5)
 
-q = k = keys[None, None]  # [batch, heads, time, dim]
-v = values[None, None]
-y, S = loop(Tokens(q, k, v, decay=torch.ones(1, 1, n)))  # nothing fades
-
-M = torch.zeros(d, d)
-for t in range(n):
-    M = M + torch.outer(values[t], keys[t])  # (4)
-claim(
-    "linear attention's state is the Hebbian matrix",
-    torch.allclose(S[0, 0], M, atol=1e-5),
-    "equation (4)",
-)
-
-# %%
 causal = torch.tril(keys @ keys.T)  # who sees whom, without a softmax
 claim(
     "reading it is attention without the softmax, each token seeing itself and what came before",
-    torch.allclose(y[0, 0], causal @ values, atol=1e-5),
+    torch.allclose(torch.stack(y), causal @ values, atol=1e-5),
     "equations (3) and (5)",
 )
 
 # %% [markdown]
-# The library's own [`linear_attention`](../minititans/relatives/settings.py) sends queries and keys
-# through $\phi(x) = \mathrm{elu}(x) + 1$ first, so that no weight is negative: the kernel of (3).
-#
 # ## Cross-talk
 #
-# Real keys are not at right angles. Ask the matrix for pair $j$, and the others answer too:
+# Real keys are not at right angles. Ask the matrix for pair $j$, and the other pairs answer too:
 #
 # $$M k_j = v_j + \underbrace{\textstyle\sum_{i \ne j} (k_i \cdot k_j)\, v_i}_{\text{cross-talk}}$$
 #
-# Below, a row is an answer and a column is a value. With perfect recall only the diagonal is
-# coloured; everything else is cross-talk.
+# The next picture has one row per answer and one column per value. With perfect recall only the
+# diagonal is coloured; everything else is cross-talk.
+#
+# **Predict first.** The matrix has 64 × 64 numbers, and we write 16, then 64, then 256 pairs into
+# it. In which of the three can you still see the diagonal? In each of them, what share of the
+# answers is nearer to its own value than to any other?
 
-# %%
+# %% tags=["predict"]
 draw_scores(*(hebbian_recall(pairs, dim=64) for pairs in (16, 64, 256)))
 
 # %% [markdown]
 # ## How much, exactly?
 #
-# Let the keys be random directions. How large is $(k_i \cdot k_j)^2$ on average? Turn the space
+# Let the keys be random directions. How large is $(k_i \cdot k_j)^2$ on average? Rotate the space
 # so that $k_j$ is the first axis: then it is the square of the first coordinate of $k_i$. The $d$
-# squared coordinates sum to 1, and none of them is special, so each is $1/d$ on average.
+# squared coordinates sum to 1 and none of them is special, so each is $1/d$ on average.
 
 # %%
 for dim in (16, 64, 256):
@@ -178,14 +185,16 @@ for dim in (16, 64, 256):
 #
 # $$\mathbb{E}\,\|\text{cross-talk}\|^2 \;=\; \frac{n - 1}{d}\,\|v\|^2$$
 #
-# That is the whole theory: the error grows linearly with the pairs, and twice the dimension halves
-# it. Now the measurement: dots from matrices that really hold the pairs, lines from the formula.
+# That is the whole theory: the error grows linearly with the number of pairs, and twice the
+# dimension halves it. Now the measurement: the dots come from matrices that really hold the pairs,
+# the lines from the formula.
 
 # %%
 seeds = (0, 1, 2, 3, 4)
 draw_crosstalk(dims=(16, 32, 64, 128), counts=tuple(range(1, 257, 15)), seeds=seeds)
 
-# %%
+# %% tags=["hide-source"]
+# What was checked: measured over expected, for twelve sizes
 ratios = [
     mean_error(n, d, seeds) / crosstalk(n, d) for d in (32, 64, 128) for n in (32, 64, 128, 256)
 ]
@@ -200,22 +209,19 @@ claim(
 # ## When is it full?
 #
 # At $n \approx d$ the cross-talk is as large as the value itself. The answer is then far from
-# exact, and still it may be *nearer to its own value* than to any other, as a name heard in a noisy
-# room. How many pairs until more than one answer in ten is mistaken for another? We try counts that
-# grow by a fifth and keep the last one that is still good.
+# exact, and yet it may be *nearer to its own value* than to any other, like a name heard in a noisy
+# room. So there is no hard limit. A matrix does not fill up like a bottle: with every pair, *all*
+# answers become a little worse. Attention is the other way around: perfect until its window ends,
+# then nothing.
+#
+# **Predict first.** How many pairs can we write until more than one answer in ten is mistaken for
+# another, in 32, 64 and 128 dimensions? Does twice the dimension hold twice the pairs?
 
-
-# %%
-def last_good(dim, seed):
-    pairs = more = 4
-    while hebbian_recall(more, dim, seed).right() >= 0.9:
-        pairs, more = more, int(1.2 * more) + 1
-    return pairs
-
-
-held = {dim: [last_good(dim, seed) for seed in seeds] for dim in (32, 64, 128)}
+# %% tags=["predict"]
+held = {dim: [pairs_held(dim, seed) for seed in seeds] for dim in (32, 64, 128)}
+print("pairs with nine answers in ten right, seed by seed")
 for dim, counts in held.items():
-    print(f"d = {dim:3d}: nine answers in ten are right with up to {counts} pairs, seed by seed")
+    print(f"d = {dim:3d}: {counts}")
 
 # %%
 claim(
@@ -231,19 +237,15 @@ claim(
 )
 
 # %% [markdown]
-# So a matrix has no hard limit. It does not run full like a bottle: with every pair *all* answers
-# become a little worse. Attention is the other way around: perfect until its window ends, then
-# gone.
-#
-# Try it. At which number of pairs do you lose sight of the diagonal? What does the next dimension
-# change, and what only looks like luck in "another draw"?
+# Try it. At what number of pairs do you lose sight of the diagonal? What does the next dimension
+# change, and what turns out to be luck when you choose "another draw"?
 
 # %%
 recall_explorer()
 
 # %% [markdown]
-# The Hebbian matrix has one more fault. It writes blindly: it never asks what it already
-# knows. Write the same pair twice, and it answers with twice the value.
+# The Hebbian matrix has one more fault. It writes blindly, without asking what it already knows.
+# Write the same pair twice, and it answers with twice the value.
 
 # %%
 M = 2 * torch.outer(values[0], keys[0])
@@ -254,13 +256,32 @@ claim(
 )
 
 # %% [markdown]
+# ## Deeper (optional): the library's linear attention
+#
+# The library has linear attention as one of the memory's relatives. Its
+# [`loop`](../minititans/relatives/rule.py) ends with the matrix that we built above. The setting
+# [`linear_attention`](../minititans/relatives/settings.py) also sends queries and keys through
+# $\phi(x) = \mathrm{elu}(x) + 1$, so that no weight is negative: that is the kernel of (3).
+
+# %%
+from minititans.relatives import Tokens, loop
+
+k, v = keys[None, None], values[None, None]  # [batch, heads, time, dim]
+_, state = loop(Tokens(k, k, v, decay=torch.ones(1, 1, n)))  # nothing fades
+claim(
+    "linear attention's state is the Hebbian matrix",
+    torch.allclose(state[0, 0], values.T @ keys, atol=1e-5),
+    "equation (4)",
+)
+
+# %% [markdown]
 # **What to take away**
 #
 # - Attention keeps every pair: exact, and growing with the text. A matrix keeps $d^2$ numbers, no
 #   matter how many pairs.
 # - Linear attention *is* a Hebbian matrix memory: the same sum in another order.
 # - The price is cross-talk, $(n-1)/d$. It comes from keys that are not at right angles.
-# - Better than a larger matrix would be a better way of writing. That is next.
+# - A better way of writing would do more than a larger matrix. That is next.
 #
 # **Exercise:** [A matrix memory](../exercises/01_matrix_memory.ipynb): write and read one yourself.
 #

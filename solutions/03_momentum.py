@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Lab 03: surprise that lingers
 #
-# A surprise lasts one token, and the memory of lab 02 writes it once. Here you give it momentum:
-# the surprise goes on being written while the next tokens are read. (People remember what
-# *surrounds* a shock. Notebook 03 shows how much of that momentum can do: only as far as the keys
-# are alike.)
+# A surprise lasts one token, and the memory of lab 02 writes it at that token only. Here you give
+# it momentum: the surprise goes on being written while the next tokens are read. (People remember
+# what *surrounds* a shock. Notebook 03 shows how much of that momentum can do: it helps only where
+# the keys are alike.)
 #
 # It goes with the notebook [Surprise that lingers](../notebooks/03_momentum.ipynb). Five tasks;
 # plan an hour.
@@ -49,8 +49,8 @@ check("03.1", lingering_surprise)
 # %% [markdown]
 # ## 03.2 A write with momentum
 #
-# Now the whole write for one pair: surprise, momentum, weights, in this order. The surprise is the
-# one of lab 02, measured at the weights as they come in. Equation (9):
+# Now the whole write for one pair: surprise, momentum, weights, in this order. The surprise is that
+# of lab 02, measured at the weights as they come in. Equation (9):
 #
 # $$W_t = W_{t-1} + S_t, \qquad S_t \text{ as above with } u_t = (W_{t-1} k_t - v_t)\, k_t^\top$$
 
@@ -73,8 +73,8 @@ def momentum_write(W, S, key, value, theta, eta):
 check("03.2", momentum_write)
 
 # %% [markdown]
-# One pair is written once; then the memory sees nothing but a pair it knows already. How does its
-# answer to the first pair go on?
+# One pair comes once; from then on the memory sees only a pair that it knows already. What becomes
+# of its answer to the first pair?
 
 
 # %%
@@ -93,8 +93,8 @@ answers = {f"eta = {eta}": follow(eta) for eta in (0.0, 0.5, 0.8)}
 lines(answers, "token", "share of the event that is stored", mark=(2, "the event"))
 
 # %% [markdown]
-# With momentum an event goes on being written after it has passed. With a large `eta` more than
-# all of it: even an event *seen once* is written too far. Task 03.4 says when.
+# With momentum an event goes on being written after it has passed. With a large `eta` that is more
+# than the whole event: even an event *seen once* is written too far. Task 03.4 says when.
 #
 # ## 03.3 Momentum over time
 #
@@ -102,7 +102,7 @@ lines(answers, "token", "share of the event that is stored", mark=(2, "the event
 # shocks and all gates of a batch of sequences, return it at every token. The gate may differ from
 # token to token: $\eta_t = 0$ lets go of the past, as at a change of context.
 #
-# $$S_t = \eta_t\, S_{t-1} + \text{shock}_t, \qquad S \text{ begins at } 0$$
+# $$S_t = \eta_t\, S_{t-1} + \text{shock}_t, \qquad S \text{ starts at } 0$$
 
 
 # %%
@@ -133,12 +133,12 @@ names = ["eta = 0.9", "eta = 0.6", "eta = 0.9, and 0 at token 20"]
 lines(dict(zip(names, momentum_over_time(shocks, eta))), "token", "momentum")
 
 # %% [markdown]
-# ## 03.4 What one surprise writes in all
+# ## 03.4 How much of one surprise is written
 #
 # A single surprise of size 1, with a constant `eta` and `theta`. At its own token `theta` of it is
 # written to the weights. At the next token what is left of it in the momentum is written again,
-# and so on. How much has been written after `tokens` tokens, the first included? Derive it. It has
-# to be right for `eta = 1` too, and differentiable there.
+# and so on. How much has been written after `tokens` tokens, counting the first? Derive it. It must
+# be right for `eta = 1` too, and differentiable there.
 
 
 # %%
@@ -159,24 +159,27 @@ def effect_of_one_surprise(theta, eta, tokens):
 check("03.4", effect_of_one_surprise)
 
 # %% [markdown]
-# For ever, this is $\theta/(1-\eta)$: the step that a memory with momentum really takes. If that
+# After many tokens this is $\theta/(1-\eta)$: (10) writes each surprise $1/(1-\eta)$ times. If that
 # is more than the exact step of lab 02, an event *seen once* is written too far. (A key that is
-# read again and again swings earlier, from $\theta > (1-\sqrt\eta)^2$ on: notebook 03.)
+# read again and again swings earlier, above $\theta = (1-\sqrt\eta)^2$: notebook 03.)
+#
+# `NeuralMemory` writes each surprise once. It gives the rule $(1-\eta)\,\theta$, so that the
+# surprise is written in shares that add up to $\theta$.
 
 # %%
-tokens = range(1, 31)
-grown = {
-    f"eta = {eta}": torch.stack(
-        [effect_of_one_surprise(torch.tensor(0.1), torch.tensor(eta), n) for n in tokens]
-    )
-    for eta in (0.0, 0.5, 0.9, 0.95)
-}
-lines(grown, "tokens", "written in all, theta = 0.1", x=tokens)
+tokens, theta = range(1, 31), torch.tensor(0.1)
+grown = {}
+for eta in map(torch.tensor, (0.5, 0.9)):
+    sums = [effect_of_one_surprise(theta, eta, n) for n in tokens]
+    shares = [effect_of_one_surprise((1 - eta) * theta, eta, n) for n in tokens]
+    grown[f"eta = {eta:.1f}"] = torch.stack(sums)
+    grown[f"eta = {eta:.1f}, in shares"] = torch.stack(shares)
+lines(grown, "tokens", "written so far, theta = 0.1", x=tokens)
 
 # %% [markdown]
 # ## 03.5 A memory with momentum
 #
-# The sequence of lab 02 again, with your new write. Each row of the batch begins with the weights
+# The sequence of lab 02 again, with your new write. Each row of the batch starts with the weights
 # `W` and a momentum of zeros; every token is written, then read with its query.
 
 

@@ -2,8 +2,8 @@
 # # Lab 04: learning to forget
 #
 # A memory of fixed size that only ever adds will overflow. Here it learns to let go, and with that
-# the rule of the paper is complete: equations (13) and (14). It goes with the notebook [Learning
-# to forget](../notebooks/04_forgetting.ipynb). Five tasks; plan 50 minutes.
+# the rule of the paper is complete: equations (13) and (14). The lab goes with the notebook
+# [Learning to forget](../notebooks/04_forgetting.ipynb). Five tasks; plan 50 minutes.
 #
 # `check`, `hint("04.1")`, `example("04.1")` and `progress()` work as before.
 
@@ -69,7 +69,7 @@ check("04.2", titans_step)
 
 # %% [markdown]
 # A stream of new pairs that never repeat: how large do the weights get? The rule corrects what is
-# wrong, so they find a level even without forgetting; the more is forgotten, the lower it lies.
+# wrong, so they level off even without forgetting; the more is forgotten, the lower the level.
 
 
 # %%
@@ -126,8 +126,8 @@ lines(dict(zip(names, what_is_left(alpha))), "token s", "share left at the end")
 # ## 04.4 A half-life
 #
 # An `alpha` of 0.02: is that a long memory or a short one? A half-life says it in tokens. Which
-# constant `alpha` leaves exactly half of a write after $n$ more tokens? Put one $\alpha$ into the
-# product of 04.3, and solve:
+# constant `alpha` leaves exactly half of a write after $n$ more tokens? Use the same $\alpha$ for
+# every factor in the product of 04.3, and solve:
 #
 # $$\text{left after } n \text{ tokens} = \tfrac12 \quad\Rightarrow\quad \alpha = \;?$$
 
@@ -155,13 +155,22 @@ alpha = alpha_for_half_life(torch.tensor([10.0])).expand(1, 11)
 print("left after 10 tokens:", round(what_is_left(alpha)[0, 0].item(), 4))
 
 # %% [markdown]
+# A memory that is meant to last needs a very small alpha. The gate of `NeuralMemory` is the fourth
+# power of a sigmoid, so that it can close, and it starts near 1e-5. Which half-life is that?
+
+# %%
+for n in (70, 700, 70_000):
+    alpha = alpha_for_half_life(torch.tensor([float(n)], dtype=torch.float64))
+    print(f"half-life of {n} tokens: alpha = {alpha.item():.0e}")
+
+# %% [markdown]
 # ## 04.5 The whole memory
 #
-# Read a batch of sequences with the complete rule, and return where the memory stands at the end,
-# so that a later call could carry on from there. Each row begins with the weights `W` and a
-# momentum of zeros; every token is written, then read.
+# Read a batch of sequences with the complete rule, and return the memory's last weights and
+# momentum too, so that a later call could carry on from there. Each row starts with the weights `W`
+# and a momentum of zeros; every token is written, then read.
 #
-# This is what `minititans.memory.sequential` does. Your check compares with it.
+# This is what `minititans.memory.sequential` does. The check compares your answer with it.
 
 
 # %%

@@ -6,7 +6,9 @@
 # by hand and write to all of its layers. It goes with the notebook [A deeper
 # memory](../notebooks/05_depth.ipynb). Five tasks; plan an hour.
 #
-# `check`, `hint("05.1")`, `example("05.1")` and `progress()` work as before.
+# The layers here are plain, $\mathrm{silu}(W x)$. The library's add to their input; what changes
+# then is in the notebook. `check`, `hint("05.1")`, `example("05.1")` and `progress()` work as
+# before.
 
 # %%
 import torch
@@ -20,19 +22,19 @@ _ = torch.manual_seed(0)
 # %% [markdown]
 # ## 05.1 Read through layers
 #
-# The weights are now a list, one matrix a layer. A layer is $W x$; SiLU stands between two layers,
+# The weights are now a list, one matrix per layer. A layer is $W x$; SiLU comes between two layers,
 # and nothing follows the last. Reading changes nothing: it is a plain forward pass, equation (15).
 #
 # $$M(x) = W_L\, \mathrm{silu}(W_{L-1} \cdots \mathrm{silu}(W_1 x))$$
 #
-# It has to work for any number of layers, also for one.
+# It must work for any number of layers, including one.
 
 
 # %%
 def read_deep(weights, x):
     """Return the memory's answer to x.
 
-    weights: a list with one [d_out, d_in] a layer; x: [d_in of the first]. Returns
+    weights: a list with one [d_out, d_in] per layer; x: [d_in of the first]. Returns
     [d_out of the last].
     """
     ### BEGIN SOLUTION
@@ -48,7 +50,7 @@ check("05.1", read_deep)
 # %% [markdown]
 # ## 05.2 The slope of SiLU
 #
-# To bring an error back through the network you need the slope of what stands between its layers.
+# To carry an error back through the network you need the slope of what lies between its layers.
 # Derive it, and write it without autograd:
 #
 # $$\mathrm{silu}(z) = z\,\sigma(z), \qquad \mathrm{silu}'(z) = \;?$$
@@ -75,51 +77,51 @@ z = torch.linspace(-6, 6, 121)
 lines({"silu": F.silu(z), "its slope": silu_slope(z)}, "z", "height and slope", x=z)
 
 # %% [markdown]
-# ## 05.3 The error, propagated back
+# ## 05.3 The error, carried back
 #
-# Two layers. At the last one the error is plain: what should have come out, minus what did. Which
-# change at the *first* layer's output, before SiLU, would have helped? Bring the error back through
-# $W_2$ and through SiLU, and derive $\delta_1$.
+# Two layers. At the last one the error is simply what should have come out, minus what did. Which
+# change at the *first* layer's output, before SiLU, would have helped? Carry the error back through
+# $W_2$ and through SiLU. The notebook does it in two lines; check that the shapes fit.
 #
-# $$\delta_2 = v - M(k), \qquad \delta_1 = \;? \qquad \text{with } z = W_1 k$$
+# $$e_2 = v - M(k), \qquad e_1 = \;? \qquad \text{with } z = W_1 k$$
 
 
 # %%
-def deltas(W1, W2, key, value):
-    """Return the error at each layer's output, as it helps: delta1, delta2.
+def layer_errors(W1, W2, key, value):
+    """Return the error at each layer's output, pointing the way that helps: e1, e2.
 
     W1: [hidden, d_key]; W2: [d_value, hidden]; key: [d_key]; value: [d_value].
     Returns [hidden] and [d_value].
     """
     ### BEGIN SOLUTION
     z = W1 @ key
-    delta2 = value - W2 @ F.silu(z)
-    delta1 = (W2.T @ delta2) * silu_slope(z)
-    return delta1, delta2
+    e2 = value - W2 @ F.silu(z)
+    e1 = (W2.T @ e2) * silu_slope(z)
+    return e1, e2
     ### END SOLUTION
 
 
 # %%
-check("05.3", deltas)
+check("05.3", layer_errors)
 
 # %% [markdown]
 # ## 05.4 The surprise of every layer
 #
 # In lab 02 the surprise of a matrix was an error at its output times what entered it. The same
-# holds for every layer of a deep memory. Use your `deltas`, without autograd, and mind the sign: a
-# surprise is a gradient, it points uphill.
+# holds for every layer of a deep memory. Use your `layer_errors`, without autograd, and mind the
+# sign: a surprise is a gradient, it points uphill.
 
 
 # %%
 def deep_surprise(W1, W2, key, value):
-    """Return the gradient of ½‖M(key) − value‖² by each layer: u1, u2.
+    """Return the gradient of ½‖M(key) − value‖² with respect to each layer: u1, u2.
 
     W1: [hidden, d_key]; W2: [d_value, hidden]; key: [d_key]; value: [d_value].
     Returns [hidden, d_key] and [d_value, hidden].
     """
     ### BEGIN SOLUTION
-    delta1, delta2 = deltas(W1, W2, key, value)
-    return -torch.outer(delta1, key), -torch.outer(delta2, F.silu(W1 @ key))
+    e1, e2 = layer_errors(W1, W2, key, value)
+    return -torch.outer(e1, key), -torch.outer(e2, F.silu(W1 @ key))
     ### END SOLUTION
 
 
@@ -139,16 +141,16 @@ matrices({"u1 [8, 5]": u1, "u2 [5, 8]": u2}, rows="output", columns="input")
 # ## 05.5 A deep memory's update
 #
 # The rule of lab 04 for a memory of any depth. All surprises are measured at the same moment, at
-# the weights as they come in; then each layer has its own momentum and its own write. Derive the
-# surprises as you like: `torch.func.grad` differentiates by a whole list at once, and stays
-# differentiable.
+# the weights as they come in; then each layer has its own momentum and its own write. Compute the
+# surprises as you like: `torch.func.grad` differentiates with respect to a whole list at once, and
+# the result can itself be differentiated.
 
 
 # %%
 def deep_step(weights, momentum, key, value, theta, eta, alpha):
     """Return the weights and the momentum after one pair, two lists: weights, momentum.
 
-    weights, momentum: lists with one [d_out, d_in] a layer; key: [d_key]; value: [d_value];
+    weights, momentum: lists with one [d_out, d_in] per layer; key: [d_key]; value: [d_value];
     theta, eta, alpha: []. Returns two new lists of the same shapes.
     """
 
@@ -167,9 +169,9 @@ def deep_step(weights, momentum, key, value, theta, eta, alpha):
 check("05.5", deep_step)
 
 # %% [markdown]
-# Both memories are shown values that a random nonlinear map makes of the keys, each pair once. The
-# deep one is wider inside, and each has a step that suits it. How wrong are they about the *next*
-# pair?
+# Two memories read the same pairs, once each: a matrix and a network. The values come from a random
+# nonlinear map of the keys. The network is wider inside, and each memory has a step size that suits
+# it. How wrong are they about the *next* pair?
 
 
 # %%

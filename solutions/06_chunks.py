@@ -2,13 +2,14 @@
 # # Lab 06: training in parallel
 #
 # The rule as you have it takes one token after another. Here you turn a whole chunk of tokens into
-# a few matrix products that give the same numbers as the loop, and then let a sequence arrive in
-# pieces. It goes with the notebook [Training in parallel](../notebooks/06_chunks.ipynb). Six
-# tasks; plan 90 minutes.
+# a few matrix products, let a sequence arrive in pieces, and at the end get back exactly the
+# numbers of the loop. It goes with the notebook [Training in
+# parallel](../notebooks/06_chunks.ipynb). Seven tasks; plan two hours.
 #
-# The trick: inside a chunk every surprise is measured at the weights $W_{start}$ with which the
-# chunk began, equation (16). Then all surprises are known at once, and what remains is products of
-# gates. One sequence, no batch: `keys` is `[time, d_key]`, a gate `[time]`.
+# The memory is a matrix $W$. The trick of tasks 06.1 to 06.6: inside a chunk every surprise is
+# measured at the weights $W_{start}$ with which the chunk began, equation (16). Then all surprises
+# are known at once, and what remains is products of gates. Task 06.7 does without the trick. One
+# sequence, no batch: `keys` is `[time, d_key]`, a gate is `[time]`.
 #
 # `check`, `hint("06.1")`, `example("06.1")` and `progress()` work as before.
 
@@ -24,9 +25,9 @@ _ = torch.manual_seed(0)
 # %% [markdown]
 # ## 06.1 Products over a segment
 #
-# What is written at token $i$ has faded by token $t$: it has met the gates of all tokens after $i$,
-# up to and including $t$. Its own gate does not count, and what is written later than $t$ is not
-# there at all.
+# What is written at token $i$ has faded by token $t$: it has been multiplied by the gates of all
+# tokens after $i$, up to and including $t$. Its own gate does not count, and what is written later
+# than $t$ is not there at all.
 #
 # $$P_{t,i} = \prod_{j=i+1}^{t} \text{gate}_j \quad (i \le t), \qquad P_{t,i} = 0 \quad (i > t)$$
 #
@@ -60,10 +61,10 @@ matrices({name: segment_products(gate) for name, gate in gates.items()}, "token 
 # %% [markdown]
 # ## 06.2 H, D and G
 #
-# Follow surprise $i$ through a chunk. It enters the momentum with $\theta_i$ and lingers with
-# $\eta$: so much of it is in $S_t$. And each momentum $S_s$ is written to the weights, where
-# forgetting works on it: so much of the write at $s$ is left in $W_t$. Put together, $G$ says how
-# much of surprise $i$ is in $W_t$.
+# Follow surprise $i$ through a chunk. It enters the momentum with $\theta_i$ and shrinks by $\eta$
+# at every later token: $H$ says how much of it is in $S_t$. Each momentum $S_s$ is written to the
+# weights, where forgetting wears it down: $D$ says how much of the write at $s$ is left in $W_t$.
+# Together, $G$ says how much of surprise $i$ is in $W_t$.
 #
 # $$H_{t,i} = \theta_i \prod_{j=i+1}^{t} \eta_j, \qquad
 # D_{t,s} = \prod_{j=s+1}^{t} (1-\alpha_j), \qquad G = D H$$
@@ -94,7 +95,7 @@ matrices({"H": H, "D": D, "G = D H": G}, "token t", "token i")
 # ## 06.3 What the chunk begins with
 #
 # A chunk does not begin from nothing: there are weights $W_0$ and a momentum $S_0$. How much of
-# $S_0$ is left in $S_t$ ($m_t$), how much of $S_0$ has come into $W_t$ ($f_t$), and how much of
+# $S_0$ is left in $S_t$ ($m_t$), how much of $S_0$ has gone into $W_t$ ($f_t$), and how much of
 # $W_0$ is left in $W_t$ ($\beta_t$)? Set all surprises to zero and unroll the rule. Derive $f$:
 # token $s$ writes $m_s S_0$. Return them in this order: $m$, $f$, $\beta$.
 
@@ -123,16 +124,16 @@ lines({"m: S₀ in S_t": m, "f: S₀ in W_t": f, "beta: W₀ in W_t": beta}, "to
 # %% [markdown]
 # ## 06.4 Read a chunk
 #
-# With $\delta_i = v_i - W_{start} k_i$, all errors of the chunk at its starting weights, the
-# weights of token $t$ are
+# With the errors $e_i = v_i - W_{start} k_i$, all measured at the weights with which the chunk
+# began, the weights of token $t$ are
 #
-# $$W_t = \beta_t W + f_t S + \sum_{i \le t} G_{t,i}\, \delta_i k_i^\top$$
+# $$W_t = \beta_t W + f_t S + \sum_{i \le t} G_{t,i}\, e_i k_i^\top$$
 #
-# Token $t$ is read with its own $W_t$. Put $q_t$ to the right of it, and no $W_t$ need ever be
-# built: derive the reading of all tokens as matrix products. No loop over tokens.
+# Token $t$ reads with its own $W_t$. Put $q_t$ to the right of it, and no $W_t$ ever needs to be
+# built: derive the readings of all tokens as matrix products. No loop over tokens.
 #
-# `W` and `S` are the weights and momentum now. `W_start` may differ from `W`: the chunk may have
-# begun earlier.
+# `W` and `S` are the weights and the momentum now. `W_start` may differ from `W`: the chunk may
+# have begun earlier.
 
 
 # %%
@@ -145,11 +146,11 @@ def read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha):
     ### BEGIN SOLUTION
     _, _, G = chunk_matrices(theta, eta, alpha)
     _, f, beta = carried_over(eta, alpha)
-    errors = values - keys @ W_start.T  # [time, d_value], row i is δ_i
+    E = values - keys @ W_start.T  # [time, d_value], row i is e_i
     from_W = beta[:, None] * (queries @ W.T)
     from_S = f[:, None] * (queries @ S.T)
-    # (Σ_i G[t,i] δ_i k_iᵀ) q_t = Σ_i G[t,i] (q_t · k_i) δ_i
-    from_surprises = (G * (queries @ keys.T)) @ errors
+    # (Σ_i G[t,i] e_i k_iᵀ) q_t = Σ_i G[t,i] (q_t · k_i) e_i
+    from_surprises = (G * (queries @ keys.T)) @ E
     return from_W + from_S + from_surprises
     ### END SOLUTION
 
@@ -163,7 +164,7 @@ check("06.4", read_chunk)
 # The next chunk needs the weights and the momentum after the last token, and only those. They are
 # matrix products too: with the last rows of $G$ and $H$.
 #
-# $$S_t = m_t S + \sum_{i \le t} H_{t,i}\, \delta_i k_i^\top$$
+# $$S_t = m_t S + \sum_{i \le t} H_{t,i}\, e_i k_i^\top$$
 
 
 # %%
@@ -176,9 +177,9 @@ def write_chunk(W, S, W_start, keys, values, theta, eta, alpha):
     ### BEGIN SOLUTION
     H, _, G = chunk_matrices(theta, eta, alpha)
     m, f, beta = carried_over(eta, alpha)
-    errors = values - keys @ W_start.T
-    W_after = beta[-1] * W + f[-1] * S + errors.T @ (G[-1][:, None] * keys)
-    S_after = m[-1] * S + errors.T @ (H[-1][:, None] * keys)
+    E = values - keys @ W_start.T
+    W_after = beta[-1] * W + f[-1] * S + E.T @ (G[-1][:, None] * keys)
+    S_after = m[-1] * S + E.T @ (H[-1][:, None] * keys)
     return W_after, S_after
     ### END SOLUTION
 
@@ -194,8 +195,8 @@ check("06.5", write_chunk)
 # momentum, the weights with which the open chunk began, and how many of its tokens have been read.
 #
 # Read the tokens that the open chunk still takes, then whole chunks, then the beginning of the
-# next one. When a chunk is full, the next begins at once: `position` is 0 again and `W_start` is
-# the `W` of that moment.
+# next one. When a chunk is full, the next one begins immediately: `position` is 0 again and
+# `W_start` is the `W` of that moment.
 
 
 # %%
@@ -248,15 +249,84 @@ print("the same, however it is cut:", torch.allclose(torch.cat(pieces), whole, a
 # %%
 from minititans.memory import Gates, MemoryState, chunked
 
-start = MemoryState.start([zeros[None]], batch=1)
-q, k, v, *gates = (x[None, None] for x in text)
-frozen = {"exact": False, "residual": False}  # every surprise at the chunk's first weights
-y, _ = chunked(q, k, v, Gates(*gates), start, chunk_size, **frozen)
-print("minititans.memory.chunked gives the same:", torch.allclose(y[0, 0], whole, atol=1e-12))
+
+def library(chunk_size, exact):
+    start = MemoryState.start([zeros[None]], batch=1)
+    q, k, v, *gates = (x[None, None] for x in text)
+    return chunked(q, k, v, Gates(*gates), start, chunk_size, exact=exact)[0][0, 0]
+
+
+frozen = library(chunk_size, exact=False)  # every surprise at the chunk's first weights
+print("minititans.memory.chunked gives the same:", torch.allclose(frozen, whole, atol=1e-12))
 
 # %% [markdown]
-# **What you have:** `minititans/memory/chunked.py`, for a matrix. For more layers every layer is
-# read like this, with the deltas of lab 05 as errors and what enters the layer as keys. No weights
+# ## 06.7 Exact errors
+#
+# Freezing has a price: inside a chunk, no token learns from the one before it. For a matrix there
+# is a way around it. Measure each error just before its token is written:
+#
+# $$e_t = v_t - W_{t-1} k_t, \qquad
+# W_{t-1} = \beta^-_t W + f^-_t S + \sum_{i < t} G^-_{t,i}\, e_i k_i^\top$$
+#
+# The minus means *one row earlier*: row $t$ of $G^-$ is row $t-1$ of $G$, and so on. What is in the
+# first row, before anything was written? Put the second formula into the first, move everything
+# with an $e$ in it to the left, and you have a system of linear equations for the rows of $E$. Row
+# $t$ needs only rows before it: the system is lower triangular, with ones on its diagonal. Derive
+# it and solve it, row by row or with `torch.linalg.solve_triangular`.
+
+
+# %%
+def chunk_errors(W, S, keys, values, theta, eta, alpha):
+    """Return each token's error at the weights just before it is written, in one go.
+
+    W, S: [d_value, d_key], before the chunk; keys: [time, d_key]; values: [time, d_value];
+    theta, eta, alpha: [time]. Returns [time, d_value]: row t is v_t − W_{t−1} k_t.
+    """
+    ### BEGIN SOLUTION
+    _, _, G = chunk_matrices(theta, eta, alpha)
+    _, f, beta = carried_over(eta, alpha)
+    # One row earlier: before the first token there is all of W, nothing of S, and no surprise.
+    G = torch.cat([torch.zeros_like(G[:1]), G[:-1]])
+    f = torch.cat([torch.zeros_like(f[:1]), f[:-1]])
+    beta = torch.cat([torch.ones_like(beta[:1]), beta[:-1]])
+    # (Σ_i G⁻[t,i] e_i k_iᵀ) k_t = Σ_i G⁻[t,i] (k_t · k_i) e_i
+    left = torch.eye(len(keys), dtype=keys.dtype) + G * (keys @ keys.T)
+    right = values - beta[:, None] * (keys @ W.T) - f[:, None] * (keys @ S.T)
+    return torch.linalg.solve_triangular(left, right, upper=False)
+    ### END SOLUTION
+
+
+# %%
+check("06.7", chunk_errors)
+
+# %% [markdown]
+# Now read the whole text with exact errors, in chunks of any size. Your `read_chunk` and
+# `write_chunk` can be used as they are: with `W_start` zero, the errors they measure are the values
+# they are given, so give them $E$.
+
+
+# %%
+def read_exactly(chunk_size):
+    W = S = zeros
+    readings = []
+    for q, k, v, *gates in zip(*(x.split(chunk_size) for x in text)):
+        E = chunk_errors(W, S, k, v, *gates)
+        readings.append(read_chunk(W, S, zeros, q, k, E, *gates))
+        W, S = write_chunk(W, S, zeros, k, E, *gates)
+    return torch.cat(readings)
+
+
+by_token = read_exactly(1)  # one token at a time: equations (13) and (14) to the letter
+for size in (2, 16, 64, 100):
+    same = torch.allclose(read_exactly(size), by_token, atol=1e-12)
+    as_library = torch.allclose(library(size, exact=True), by_token, atol=1e-12)
+    print(f"chunks of {size}: the same as token by token: {same}; the library too: {as_library}")
+print("frozen errors give the same:", torch.allclose(whole, by_token, atol=1e-12))
+
+# %% [markdown]
+# **What you have:** [`chunked`](../minititans/memory/chunked.py), for a matrix. In a deeper memory
+# every layer is read and written like this, with what enters the layer in place of the keys. The
+# last layer's errors are exact; the layers below it use the errors of lab 05, frozen. No weights
 # per token are ever built.
 
 # %%

@@ -75,11 +75,11 @@ def left_from_the_end(alpha):
     return stack(found, 1)
 
 
-def deltas_with_tanh(W1, W2, key, value):
+def errors_with_tanh(W1, W2, key, value):
     z = W1 @ key
     sigma = 0.5 * (1 + torch.tanh(z / 2))
-    delta2 = value - W2 @ (z * sigma)
-    return (delta2 @ W2) * sigma * (1 + z * (1 - sigma)), delta2
+    e2 = value - W2 @ (z * sigma)
+    return (e2 @ W2) * sigma * (1 + z * (1 - sigma)), e2
 
 
 def deep_by_hand(weights, momentum, key, value, theta, eta, alpha):
@@ -145,6 +145,53 @@ def token_by_token(state, queries, keys, values, theta, eta, alpha, chunk_size):
     return stack(y), (W, S, W_start, position)
 
 
+def errors_token_by_token(W, S, keys, values, theta, eta, alpha):
+    """No system at all: the loop that it replaces."""
+    E = []
+    for k, v, th, e, a in zip(keys, values, theta, eta, alpha):
+        E.append(v - W @ k)
+        S = e * S + th * torch.outer(E[-1], k)
+        W = W - a * W + S
+    return stack(E)
+
+
+def system_of_errors(W, S, keys, values, theta, eta, alpha):
+    """I + G⁻ ⊙ (K Kᵀ), and the right-hand side, with the shift by a matrix."""
+    down = torch.diag(torch.ones(len(keys) - 1, dtype=keys.dtype), -1)
+    _, f, beta = carried_by_loop(eta, alpha)
+    f, beta = down @ f, down @ beta + (torch.arange(len(keys)) == 0)
+    left = (down @ matrices_by_sums(theta, eta, alpha)[2]) * einsum("tk,ik->ti", keys, keys)
+    right = values - einsum("t,tk,vk->tv", beta, keys, W) - einsum("t,tk,vk->tv", f, keys, S)
+    return torch.eye(len(keys), dtype=keys.dtype) + left, right
+
+
+def errors_row_by_row(*inputs):
+    left, right = system_of_errors(*inputs)
+    E = []
+    for t in range(len(right)):
+        E.append(right[t] - sum(left[t, i] * E[i] for i in range(t)))
+    return stack(E)
+
+
+def errors_by_a_triangle(*inputs):
+    return torch.linalg.solve_triangular(*system_of_errors(*inputs), upper=False)
+
+
+def errors_by_a_unit_triangle(*inputs):
+    left, right = system_of_errors(*inputs)
+    return torch.linalg.solve_triangular(left, right, upper=False, unitriangular=True)
+
+
+def errors_by_doubling(*inputs):
+    """(I + L)⁻¹ = (I − L)(I + L²)(I + L⁴) ⋯, as L to the power of the tokens is zero."""
+    left, E = system_of_errors(*inputs)
+    L = left - torch.eye(len(left), dtype=left.dtype)
+    E, power, reach = E - L @ E, L @ L, 2
+    while reach < len(left):
+        E, power, reach = E + power @ E, power @ power, 2 * reach
+    return E
+
+
 def write_by_loop(W, S, W_start, keys, values, theta, eta, alpha):
     state = (W, S, W_start, 0)
     return token_by_token(state, keys, keys, values, theta, eta, alpha, len(keys) + 1)[1][:2]
@@ -153,6 +200,185 @@ def write_by_loop(W, S, W_start, keys, values, theta, eta, alpha):
 def step(W, S, key, value, theta, eta, alpha):
     new = eta * S + theta * torch.outer(value - W @ key, key)
     return torch.lerp(W, torch.zeros_like(W), alpha) + new, new
+
+
+def causal_by_rows(scores):
+    """One softmax per row, over what it sees; the rest is filled up with zeros."""
+    rows = [
+        F.pad(row[: i + 1].softmax(0), (0, len(scores) - i - 1)) for i, row in enumerate(scores)
+    ]
+    return stack(rows)
+
+
+def causal_by_exp(scores):
+    e = (scores - scores.amax(-1, keepdim=True)).exp().tril()
+    return e / e.sum(-1, keepdim=True)
+
+
+def window_by_rows(scores, window, prefix):
+    rows = []
+    for i, row in enumerate(scores):
+        seen = [*range(prefix), *range(prefix + max(0, i - window + 1), prefix + i + 1)]
+        weights = row[seen].softmax(0)
+        rows.append(torch.zeros_like(row).index_put((torch.tensor(seen),), weights))
+    return stack(rows)
+
+
+def rotate_as_complex(a, b, first):
+    speed = torch.exp(-math.log(10_000) * torch.arange(a.shape[1], dtype=a.dtype) / a.shape[1])
+    angle = torch.outer(torch.arange(first, first + len(a), dtype=a.dtype), speed)
+    turned = torch.complex(a, b) * torch.polar(torch.ones_like(angle), angle)
+    return turned.real, turned.imag
+
+
+def rotate_by_matrices(a, b, first):
+    new = []
+    for t in range(len(a)):
+        for j in range(a.shape[1]):
+            angle = torch.tensor((first + t) * 10_000.0 ** (-j / a.shape[1]), dtype=a.dtype)
+            turn = torch.tensor([[angle.cos(), -angle.sin()], [angle.sin(), angle.cos()]])
+            new.append(turn.to(a.dtype) @ stack([a[t, j], b[t, j]]))
+    return tuple(each.reshape(a.shape) for each in stack(new).unbind(1))
+
+
+def unit_rows(x):
+    return x * (x * x).sum(-1, keepdim=True).add(1e-6).rsqrt()
+
+
+def delta_rule(W, x, theta):
+    """Written with the keys on the other side: W (I − theta k kᵀ) + theta x kᵀ."""
+    answers = []
+    for token, key in zip(x, unit_rows(x)):
+        W = W - theta * torch.outer(W @ key, key) + theta * torch.outer(token, key)
+        answers.append(W @ key)
+    return stack(answers), W
+
+
+def one_by_one(x, context, sees):
+    """Attention token by token, over what it sees and nothing else."""
+    rows = []
+    for i, token in enumerate(x):
+        seen = context[sees(i)]
+        weights = torch.exp(seen @ token / math.sqrt(len(token)))
+        rows.append((weights / weights.sum()) @ seen)
+    return stack(rows)
+
+
+def mal_one_by_one(W, p, x, theta, window):
+    y, _ = delta_rule(W, torch.cat([p, x]), theta)
+    o = one_by_one(y, y, lambda i: list(range(max(0, i - window + 1), i + 1)))
+    return o[len(p) :]
+
+
+def gate_by_tanh(y, m, weight_y, weight_m):
+    y, m = (
+        x * (x * x).mean(-1, keepdim=True).add(least).rsqrt() for x, least in ((y, 1e-6), (m, 1.0))
+    )
+    return (1 + torch.tanh(weight_y * y / 2)) * m * weight_m
+
+
+def mag_one_by_one(W, p, x, theta, window, weight_y, weight_m):
+    first = len(p)
+    _, W = delta_rule(W, p, theta)  # p alone, and then x
+    m, _ = delta_rule(W, x, theta)
+    own = lambda i: range(first + max(0, i - window + 1), first + i + 1)  # noqa: E731
+    y = one_by_one(x, torch.cat([p, x]), lambda i: [*range(first), *own(i)])
+    return gate_by_tanh(y, m, weight_y, weight_m)
+
+
+def mac_token_by_token(W, p, S, theta, weight_y, weight_m):
+    before, outputs = W, []
+    for i in range(len(S)):
+        so_far = S[: i + 1]
+        context = torch.cat([so_far, unit_rows(so_far) @ before.T, p])  # in another order
+        y = S[i : i + 1] + one_by_one(S[i : i + 1], context, lambda _: slice(None))
+        m, W = delta_rule(W, y, theta)
+        outputs.append(gate_by_tanh(y, m, weight_y, weight_m))
+    return torch.cat(outputs), W
+
+
+def mac_by_segments(W, p, x, theta, segment, weight_y, weight_m):
+    outputs = []
+    while len(x):
+        o, W = mac_token_by_token(W, p, x[:segment], theta, weight_y, weight_m)
+        outputs.append(o)
+        x = x[segment:]
+    return torch.cat(outputs)
+
+
+def asked_by_answers(W, keys, values, theta, query, target):
+    """Without a matrix but the first: what the memory says to the keys to come and to the query."""
+    asked = torch.cat([keys, query[None]])
+    answers = asked @ W.T
+    for t in range(len(keys)):
+        error = values[t] - answers[t]
+        answers = answers + theta[t] * torch.outer(asked @ keys[t], error)
+    return ((answers[-1] - target) ** 2).sum() * 0.5
+
+
+def gradient_by_matrices(W, keys, values, theta, query, target):
+    after, all_of_it = W, torch.eye(len(query), dtype=W.dtype)
+    for k, v, t in zip(keys, values, theta):
+        A = torch.eye(len(query), dtype=W.dtype) - t * torch.outer(k, k)
+        after, all_of_it = after @ A + t * torch.outer(v, k), all_of_it @ A
+    return (after @ query - target)[:, None] * (all_of_it @ query)
+
+
+def outer_step_all_rows(W, keys, values, theta, queries, targets, rate):
+    total = torch.zeros_like(W)
+    for row in zip(keys, values, theta, queries, targets):
+        total = total + gradient_by_matrices(W, *row) / len(keys)
+    return torch.lerp(W, W - total, rate)
+
+
+def pieces_by_split(W, S, keys, values, theta, eta, alpha, piece):
+    y = []
+    for k, v, th, e, a in zip(*(x.split(piece) for x in (keys, values, theta, eta, alpha))):
+        W, S = W.detach() if y else W, S.detach() if y else S
+        for i in range(len(k)):
+            S = e[i] * S + th[i] * torch.outer(v[i] - W @ k[i], k[i])
+            W = W - a[i] * W + S
+            y.append(W @ k[i])
+    return stack(y), W.detach(), S.detach()
+
+
+def haystack_by_mask(noise, starts, key, value):
+    facts = torch.cat([key[:, None], value], 1)
+    width = 1 + facts.shape[1]
+    since = torch.arange(noise.shape[1]) - starts[:, None]  # tokens since the needle began
+    needle = torch.cat([torch.zeros_like(key)[:, None], facts], 1)
+    inside = (since >= 0) & (since < width)
+    tokens = torch.where(inside, needle.gather(1, since.clamp(0, width - 1)), noise)
+    question = torch.cat([torch.ones_like(key)[:, None], facts], 1)
+    return torch.cat([tokens[:, :-width], question], 1)
+
+
+def targets_by_places(tokens, value_tokens):
+    place = torch.arange(tokens.shape[1]) - tokens.shape[1]  # −time … −1
+    asked = (place >= -value_tokens - 1) & (place < -1)
+    return torch.where(asked, tokens.roll(-1, 1), -100)
+
+
+def found_row_by_row(logits, targets):
+    rows = []
+    for said, wanted in zip(logits.max(-1).indices, targets):
+        asked = wanted != -100
+        rows.append(float(torch.equal(said[asked], wanted[asked])))
+    return torch.tensor(rows, dtype=logits.dtype)
+
+
+def shares_by_edges(found, depth, bins):
+    shares = []
+    for i in range(bins):
+        low, high = i / bins, (i + 1) / bins
+        inside = (depth >= low) & ((depth < high) | (i == bins - 1))
+        shares.append((found * inside).sum() / inside.sum())
+    return stack(shares)
+
+
+def verdict_one_by_one(old, new):
+    found = [2 if n < 0.5 else 1 if o < 0.5 else 0 for o, n in zip(old.tolist(), new.tolist())]
+    return torch.tensor(found)
 
 
 RIGHT = {
@@ -231,10 +457,10 @@ RIGHT = {
         lambda z: torch.sigmoid(z) * (1 + z * torch.sigmoid(-z)),
         lambda z: (1 + torch.exp(-z) + z * torch.exp(-z)) / (1 + torch.exp(-z)) ** 2,
     ],
-    "05.3": [deltas_with_tanh],
+    "05.3": [errors_with_tanh],
     "05.4": [
         lambda W1, W2, k, v: (lambda d: (-d[0][:, None] * k, -d[1][:, None] * F.silu(W1 @ k)))(
-            deltas_with_tanh(W1, W2, k, v)
+            errors_with_tanh(W1, W2, k, v)
         )
     ],
     "05.5": [deep_by_hand],
@@ -244,7 +470,61 @@ RIGHT = {
     "06.4": [read_by_weights],
     "06.5": [write_by_loop],
     "06.6": [token_by_token],
+    "06.7": [
+        errors_token_by_token,
+        errors_row_by_row,
+        errors_by_a_triangle,
+        errors_by_a_unit_triangle,
+        errors_by_doubling,
+        lambda *inputs: torch.linalg.solve(*system_of_errors(*inputs)),
+        lambda *inputs: (lambda left, right: torch.linalg.inv(left) @ right)(
+            *system_of_errors(*inputs)
+        ),
+    ],
+    "07.1": [causal_by_rows, causal_by_exp],
+    "07.2": [window_by_rows],
+    "07.3": [rotate_as_complex, rotate_by_matrices],
+    "07.4": [
+        lambda p, q, k, v: (einsum("nd,kd,ke->ne", p, k, q) / k.shape[0] ** 0.5, (p @ v.T).T),
+        lambda p, q, k, v: ((q.T @ k @ p.T).T / math.sqrt(len(q)), einsum("vd,nd->vn", v, p)),
+    ],
+    "08.1": [mal_one_by_one],
+    "08.2": [gate_by_tanh],
+    "08.3": [mag_one_by_one],
+    "08.4": [mac_token_by_token],
+    "08.5": [mac_by_segments],
+    "09.1": [
+        lambda logits, targets: (
+            -logits.log_softmax(-1).gather(-1, targets[..., None]).mean() / math.log(2)
+        ),
+        lambda logits, targets: (
+            (logits.logsumexp(-1) - logits.gather(-1, targets[..., None])[..., 0]).mean()
+            * math.log2(math.e)
+        ),
+    ],
+    "09.2": [asked_by_answers],
+    "09.3": [gradient_by_matrices],
+    "09.4": [outer_step_all_rows],
+    "09.5": [pieces_by_split],
+    "10.1": [haystack_by_mask],
+    "10.2": [targets_by_places],
+    "10.3": [found_row_by_row],
+    "10.4": [shares_by_edges],
+    "10.5": [
+        verdict_one_by_one,
+        lambda old, new: (new < 0.5) * 2 + ((new >= 0.5) & (old < 0.5)) * 1,
+    ],
 }
+
+
+def last_segment_lost(W, p, x, theta, segment, *weights):
+    """A last segment that is shorter is attended to without the memory's help."""
+    whole = len(x) // segment * segment
+    o = mac_by_segments(W, p, x, theta, segment, *weights)
+    if whole == len(x):
+        return o
+    alone = mac_by_segments(W * 0, p, x[whole:], theta, segment, *weights)
+    return torch.cat([o[:whole], alone])
 
 
 def closes_the_open_chunk(state, *sequences_and_size):
@@ -266,6 +546,18 @@ def momentum_zeroed_inside(state, *sequences_and_size):
     y, (W, S, W_start, end) = token_by_token(state, *sequences_and_size)
     inside = state[3] > 0 and state[3] + len(sequences_and_size[0]) < sequences_and_size[-1]
     return y, (W, 0 * S if inside else S, W_start, end)
+
+
+def errors_of_the_first_few(W, S, keys, values, *gates):
+    """Exact for four tokens, frozen after them."""
+    E = errors_token_by_token(W, S, keys, values, *gates)
+    late = torch.arange(len(keys))[:, None] >= 4
+    return torch.where(late, values - keys @ W.T, E)
+
+
+def errors_with_a_ridge(*inputs):
+    left, right = system_of_errors(*inputs)
+    return torch.linalg.solve(left + 1e-6 * torch.eye(len(left), dtype=left.dtype), right)
 
 
 def ratio(product, least):
@@ -310,4 +602,55 @@ WRONG = {
         ),
     ],
     "06.6": [closes_the_open_chunk, position_is_the_length, momentum_zeroed_inside],
+    "06.7": [
+        errors_of_the_first_few,
+        errors_with_a_ridge,
+        lambda *inputs: (lambda left, right: torch.linalg.lstsq(left.clamp(0, 9), right).solution)(
+            *system_of_errors(*inputs)
+        ),
+    ],
+    "07.1": [
+        lambda s: s.masked_fill(torch.ones_like(s).triu(1).bool(), -20.0).softmax(-1),
+        lambda s: s.exp().tril() / (s.exp().tril().sum(-1, keepdim=True) + 1e-6),
+    ],
+    "07.2": [
+        lambda s, w, p: window_by_rows(s, min(w, 4), p),
+        lambda s, w, p: window_by_rows(s, w, p) if p else window_by_rows(s, w + 1, p),
+    ],
+    "07.3": [
+        lambda a, b, first: rotate_as_complex(a, b, min(first, 20)),
+        lambda a, b, first: rotate_as_complex(a, b, first if len(a) < 10 else 0),
+    ],
+    "07.4": [
+        lambda p, q, k, v: ((p @ k.T) @ q / (k.shape[0] + 1e-3) ** 0.5, v @ p.T),
+        lambda p, q, k, v: ((p @ k.T) @ q / k.shape[0] ** 0.5, (v @ p.T).squeeze()),
+    ],
+    "08.1": [
+        lambda W, p, x, th, n: mal_one_by_one(W, p, x, th, min(n, 4)),
+        lambda W, p, x, th, n: mal_one_by_one(W, p, x, th.clamp(max=0.999), n),
+    ],
+    "08.2": [lambda y, m, wy, wm: gate_by_tanh(y, m, wy, wm) * (y.abs().sum(-1, True) > 0)],
+    "08.3": [lambda W, p, x, th, n, wy, wm: mag_one_by_one(W, p[:4], x, th, n, wy, wm)],
+    "08.4": [
+        lambda W, p, S, th, *rest: mac_token_by_token(W, p, S, th.clamp(max=0.999), *rest),
+        lambda W, p, S, *rest: mac_token_by_token(W, p[-4:], S, *rest),
+    ],
+    "08.5": [last_segment_lost],
+    "09.1": [
+        lambda logits, targets: (
+            -(logits.softmax(-1) + 1e-12).gather(-1, targets[..., None]).log2().mean()
+        ),
+        lambda logits, targets: F.cross_entropy(logits.flatten(0, 1), targets.flatten()) / 0.6931,
+    ],
+    "09.3": [
+        lambda *given: (
+            gradient_by_matrices(*given[:4], F.normalize(given[4], dim=0), given[5]) + 1e-7
+        )
+    ],
+    "09.5": [lambda *given: pieces_by_split(*given[:-1], max(2, given[-1]))],
+    "10.2": [
+        lambda tokens, n: targets_by_places(tokens, n).masked_fill(tokens.roll(-1, 1) == 0, 0)
+    ],
+    "10.3": [lambda logits, targets: found_row_by_row(logits, targets.clamp(min=-99))],
+    "10.4": [lambda found, depth, bins: shares_by_edges(found, 1 - depth, bins).flip(0)],
 }

@@ -11,7 +11,7 @@ import pytest
 from minititans.course.build import read_source
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[(`?)([^\]]*?)\1\]\(([^)\s]+)\)")
 
 

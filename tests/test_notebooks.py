@@ -1,5 +1,6 @@
 """Stored notebooks are what their sources give, have the house's form, and keep to their time."""
 
+import ast
 import json
 import os
 import re
@@ -11,8 +12,11 @@ from test_docs import LINK, names_in
 
 from minititans.course import claim_list
 from minititans.course.build import (
+    HIDE,
+    PREDICT,
     build,
     code_hash,
+    join_streams,
     problems,
     read_source,
     remember_time,
@@ -24,6 +28,7 @@ from minititans.course.claims import OURS
 
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = [source for source in sources(ROOT) if source.parent.name == "notebooks"]
+CLAIMS = ("claim", "does_not_reproduce")
 BUDGET = 60  # seconds a notebook may run on two cores
 OPENING = ("**Question:** ", "**You will build:** ", "**Time:** ", "**You need:** ")
 CLOSING = ("**What to take away**", "**Exercise:** ", "**In the paper:** ")
@@ -71,6 +76,18 @@ def test_a_cell_that_was_not_run_is_noticed(tmp_path):
     assert problems(source) == ["00_test.ipynb: cell 1 was not run"]
 
 
+@pytest.mark.parametrize("tag, part", [(HIDE, "source_hidden"), (PREDICT, "outputs_hidden")])
+def test_a_tagged_cell_is_built_folded_and_a_changed_tag_is_noticed(tag, part, tmp_path):
+    source = tmp_path / "00_test.py"
+    source.write_text(SOURCE.replace("# %%\n", f'# %% tags=["{tag}"]\n'))
+    build(source)
+    stored = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
+    assert stored.cells[1].metadata == {"jupyter": {part: True}, "tags": [tag]}
+    assert stored.cells[1].outputs[0].text == "42\n" and problems(source) == []
+    source.write_text(SOURCE)
+    assert problems(source) == ["00_test.ipynb differs from 00_test.py"]
+
+
 def test_a_widget_leaves_its_picture_and_nothing_that_needs_a_kernel(tmp_path):
     source = tmp_path / "00_test.py"
     source.write_text(
@@ -82,6 +99,13 @@ def test_a_widget_leaves_its_picture_and_nothing_that_needs_a_kernel(tmp_path):
     assert set(stored.cells[0].outputs[0].data) == {"text/plain", "image/png"}
     assert stored.cells[0].outputs[0].data["text/plain"] == "Explorer(x)"
     assert "widgets" not in stored.metadata
+
+
+@pytest.mark.parametrize("source", sources(ROOT), ids=lambda path: path.stem)
+def test_a_stored_notebook_holds_no_warning(source):
+    cells = nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    assert [o.text for o in outputs if o.get("name") == "stderr"] == []
 
 
 # The form: how a notebook opens and closes, and that its links lead somewhere.
@@ -147,6 +171,47 @@ def test_what_a_notebook_found_are_claims(source):
     blank = [each.sentence for each in stated if not each.belongs_to]
     assert blank == [], "these do not say what of the paper they belong to, or that they are ours"
     assert any(each.belongs_to != OURS for each in stated), "no claim belongs to the paper"
+
+
+def test_what_was_printed_in_pieces_is_stored_in_one():
+    def stream(name, text):
+        return nbformat.v4.new_output("stream", name=name, text=text)
+
+    picture = nbformat.v4.new_output("display_data", {"image/png": ""})
+    cell = nbformat.v4.new_code_cell(
+        outputs=[stream("stdout", "a"), stream("stdout", "b"), picture, stream("stdout", "c")]
+    )
+    join_streams(cell)
+    assert cell.outputs == [stream("stdout", "ab"), picture, stream("stdout", "c")]
+    join_streams(nbformat.v4.new_markdown_cell("words"))
+
+
+@each_notebook
+def test_a_notebook_shows_its_place_in_the_loop(source):
+    assert any("draw_loop" in cell.source for cell in read_source(source).cells)
+
+
+@each_notebook
+def test_a_notebook_asks_twice_before_it_shows(source):
+    """Between the question and its folded picture there is nothing."""
+    cells = read_source(source).cells
+    asked = [n for n, cell in enumerate(cells) if "**Predict first" in cell.source]
+    folded = [n for n, cell in enumerate(cells) if PREDICT in cell.metadata.get("tags", [])]
+    assert len(asked) >= 2 and [n + 1 for n in asked] == folded
+
+
+@each_notebook
+def test_a_claim_reads_in_one_line(source):
+    """Its condition is a name or a short expression; what is longer is folded or in the library."""
+    cells = [cell for cell in read_source(source).cells if cell.cell_type == "code"]
+    for cell in cells:
+        if HIDE in cell.metadata.get("tags", []):
+            continue
+        for call in ast.walk(ast.parse(cell.source)):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in CLAIMS:
+                words = ast.unparse(call.args[0])
+                condition = call.args[1]
+                assert condition.lineno == condition.end_lineno, f"{source.name}: {words}"
 
 
 def test_the_page_of_claims_is_what_the_notebooks_claim():

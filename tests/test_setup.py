@@ -205,10 +205,17 @@ def test_jupyterlab_listens_on_this_machine_only_and_keeps_its_token(installed):
 
 
 def test_the_readme_shows_every_way_to_start():
-    for command in ("make lab", "make test", "conda env create -f environment.yml", INSTALL):
+    install = INSTALL.replace("'", '"')  # as PowerShell needs it, and other shells take it
+    for command in ("make lab", "make test", "conda env create -f environment.yml", install):
         assert f"\n{command}" in README
-    assert INSTALL.replace("'", '"') in README  # PowerShell
     assert INSTALL in doctor.INSTALL
+
+
+def test_the_readme_is_short_and_wrapped():
+    lines = README.splitlines()
+    assert len(lines) < 120
+    prose = [line for line in lines if not line.startswith(("|", "!["))]
+    assert max(map(len, prose)) <= 100
 
 
 def test_every_make_target_in_the_readme_exists():
@@ -216,11 +223,10 @@ def test_every_make_target_in_the_readme_exists():
     assert named and named <= targets()
 
 
-def test_every_file_and_folder_in_the_readme_exists():
-    folders = re.findall(r"^\| `([^`]+/)` \|", README, flags=re.MULTILINE)
-    files = re.findall(r"\b[\w/]+\.(?:ipynb|txt|yml)\b", README)
-    assert folders and files
-    assert [each for each in [*folders, *files] if not (ROOT / each).exists()] == []
+def test_every_file_in_the_readme_exists():
+    files = re.findall(r"\b[\w/]+\.(?:ipynb|txt|yml|png)\b", README)
+    assert files
+    assert [each for each in files if not (ROOT / each).exists()] == []
 
 
 @pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
@@ -240,3 +246,25 @@ def test_the_ci_script_is_executable_and_parses():
     assert os.access(script, os.X_OK)
     if shutil.which("bash"):
         assert subprocess.run(["bash", "-n", str(script)], timeout=60).returncode == 0
+
+
+def test_hosted_ci_calls_the_same_script():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    commands = [step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"]]
+    assert "sudo .ci/run" in commands
+
+
+@needs_make
+def test_the_hooks_check_what_make_lint_checks_with_the_same_tools(installed):
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert {repo["repo"] for repo in config["repos"]} == {"local"}  # nothing is downloaded
+    entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
+    lint = make("--dry-run", "lint", folder=installed).stdout.splitlines()
+    wanted = [" ".join(line.replace(" --check", "").rstrip(" .").split()) for line in lint]
+    assert wanted == [entry.removesuffix(" --force-exclude") for entry in entries]
+
+
+def test_the_version_is_in_one_place():
+    texts = {path: path.read_text() for path in (ROOT / "minititans").rglob("*.py")}
+    assert [path for path, text in texts.items() if f'"{PROJECT["version"]}"' in text] == []
+    assert f"\n## {PROJECT['version']} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

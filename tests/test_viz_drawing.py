@@ -115,9 +115,9 @@ def test_constant_and_single_and_zero_series_are_drawn():
 def test_bars_stand_on_the_middle_and_are_as_high_as_their_number():
     drawing = Drawing(300, 220)
     bars(drawing, BOX, [1.0, -0.5, 9.0], limit=1.0)
-    up, down, cut = [s for s in drawing.shapes if isinstance(s, Rect) and s.fill != "none"]
+    up, down, cut, gap = [s for s in drawing.shapes if isinstance(s, Rect) and s.fill != "none"]
     assert (up.y, up.height) == (60, 50) and (down.y, down.height) == (110, 25)
-    assert cut.height == 50
+    assert cut.height == 50 and cut.y < gap.y < cut.y + 10
 
 
 def test_a_heat_map_has_a_level_for_each_number():

@@ -2,13 +2,14 @@
 
 import base64
 import io
+import re
 
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from minititans.viz.drawing import Drawing, Text
-from minititans.viz.explorer import VIEW, choice, explorer, player, slider, steps
+from minititans.viz.explorer import TALLEST, VIEW, choice, explorer, player, slider, steps
 
 
 def words(**values):
@@ -85,6 +86,24 @@ def test_a_player_plays_its_slider():
     play = widget.controls["a"].player
     assert (play.value, play.min, play.max, play.interval) == (3, 0, 9, 250)
     assert play in widget.view.children[0].children[0].children
+
+
+def test_the_speed_of_a_player_changes_its_interval_and_nothing_else():
+    widget = explorer(words, a=player(3, 0, 9, "frame", interval=400))
+    control, before = widget.controls["a"], widget.picture.value
+    assert control.speed in widget.view.children[0].children[0].children
+    for name, interval in {"½×": 800, "4×": 100, "1×": 400}.items():
+        control.speed.label = name
+        assert control.player.interval == interval
+    assert widget.picture.value == before and widget.values == {"a": 3}
+
+
+@pytest.mark.parametrize("height, width", [(400, None), (600, 765)])
+def test_a_tall_drawing_is_scaled_down_to_be_seen_with_its_controls(height, width):
+    widget = explorer(lambda a: Drawing(900, height), a=slider(1, 0, 9))
+    found = re.match(r'<div style="max-width:(\d+)px">', widget.picture.value)
+    assert (found and int(found[1])) == width
+    assert 900 / height == pytest.approx((width or 900) / min(height, TALLEST))
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,18 @@ import time
 import pytest
 import torch
 
+from minititans.experiments.alive import Alive
+from minititans.experiments.bound import always_one_more, norms_of_streams
 from minititans.experiments.forgetting import (
     Drift,
     after_the_first,
+    best_alpha,
     drift_error,
     expected_drift,
     learn_alpha,
     live,
     predictions,
+    share_left,
 )
 from minititans.experiments.overflow import (
     expected_by_age,
@@ -21,6 +25,7 @@ from minititans.experiments.overflow import (
     shrinkage,
 )
 from minititans.viz import forgetting as viz
+from minititans.viz import lasting
 from minititans.viz.drawing import Drawing, Line
 
 
@@ -143,6 +148,32 @@ def test_seeds_are_trained_side_by_side_without_meeting():
         assert one.shape == (3, 1) and torch.allclose(one[:, 0], two[:, 1], atol=1e-6)
 
 
+def test_the_best_alpha_is_better_than_its_neighbours():
+    lengths = (4, 16, 64)
+    for length, alpha in zip(lengths, best_alpha(lengths)):
+        drift = Drift(length)
+        tried = alpha * torch.tensor([0.8, 1.0, 1.25])
+        low, best, high = after_the_first(expected_drift(tried[:, None], drift), drift)
+        assert best < low and best < high
+
+
+def test_what_is_left_is_what_the_rule_leaves():
+    """One write, then tokens that write nothing: the reading fades as `share_left` says."""
+    keys = torch.tensor([1.0, 0.0]).expand(1, 6, 2)
+    theta = torch.tensor([[1.0, 0, 0, 0, 0, 0]])
+    found = predictions(keys, keys, theta, torch.full((1, 6), 0.3))[0, 1:, 0]
+    assert found.tolist() == pytest.approx(share_left(0.3, range(5)).tolist())
+
+
+def test_the_worst_stream_surprises_by_one_at_every_token_and_approaches_the_bound():
+    norms, surprise = norms_of_streams(alpha=0.1, time=60)
+    assert surprise[1:].tolist() == pytest.approx([1, 1], rel=1e-4)
+    assert 9.5 < norms[1, -1] < 10.001 and (norms[1].diff() > 0).all()
+    assert (norms[0] < surprise[0] / 0.1).all()
+    assert norms[2, -1].item() == pytest.approx(59, rel=1e-3)  # almost one more with every token
+    assert always_one_more(0.0, 3)[:, 0].tolist() == [1, 1.5, 2.25]
+
+
 # Pictures.
 
 
@@ -157,7 +188,8 @@ def test_every_figure_draws_what_it_is_given():
         "1 / length": viz.draw_best_alpha(
             [4, 8], torch.tensor([0.5, 0.2]), torch.rand(3, 2) + 0.1, {8: torch.rand(3) + 0.1}
         ),
-        "bound": viz.draw_norms({"a stream": torch.rand(9)}, {"bound": 2.0}),
+        "bound": lasting.draw_norms({"a stream": torch.rand(9)}, {"bound": 2.0}),
+        "alpha = 0.001": lasting.draw_left([1, 10, 100], {1e-3: torch.rand(3)}),
         "alpha elsewhere": viz.draw_learned_alpha(
             learn_alpha(drift, seeds=(0, 1), steps=2, streams=3)
         ),
@@ -165,6 +197,20 @@ def test_every_figure_draws_what_it_is_given():
     for words, drawing in drawings.items():
         assert words in drawing.texts()
         assert drawing.svg().startswith("<svg")
+
+
+def test_the_picture_of_what_still_learns_holds_a_line_for_each_memory():
+    found = [
+        Alive("random", layers, depth, 64, (64, 256, 1024), (0.2, 0.1, 0.0), (1.0, 1.0, 1.0))
+        for layers, depth in (("plain-fading", 1), ("plain-fading", 3), ("residual-fading", 3))
+    ]
+    drawing = lasting.draw_alive(found)
+    names = {"plain layers, depth 1", "plain layers, depth 3", "layers that add, depth 3"}
+    assert names <= set(drawing.texts())
+    lines = [x for x in drawing.shapes if isinstance(x, Line) and len(x.points) == 3 and x.width]
+    assert [line.dash for line in lines] == ["", "", "7 4"]
+    heights = [y for _, y in lines[0].points]  # 20, 10 and 0 %: lower and lower by equal steps
+    assert heights[1] - heights[0] == pytest.approx(heights[2] - heights[1]) != 0
 
 
 def test_the_drift_picture_marks_each_change_at_its_token():
@@ -209,10 +255,16 @@ def test_a_memory_that_diverges_is_said_to_do_so():
     assert "diverged" in draw(alpha=0.0, theta=2.5, length=24, dim=2, unrelated=False)
 
 
-def test_the_forgetting_explorer_is_fast_enough_for_a_slider():
+def test_the_forgetting_explorer_starts_where_the_notebook_says():
+    start = {"alpha": 0.05, "theta": 1.0, "length": 24, "dim": 8, "unrelated": False}
+    assert viz.forgetting_explorer().values == start
+
+
+def test_the_forgetting_explorer_is_fast_enough_for_a_slider_and_leaves_room_for_them():
     widget = viz.forgetting_explorer()
     widget.redraw()
     began = time.process_time()
     for _ in range(5):
         widget.redraw()
-    assert (time.process_time() - began) / 5 < 0.15
+    assert (time.process_time() - began) / 5 < 0.1
+    assert widget.draw(**widget.values).height <= 510  # three rows of controls take 110 more

@@ -15,37 +15,81 @@ from minititans.experiments.glimpses import (
     learn_gates,
     letting_go,
     measured_error,
+    within_a_chapter,
 )
 from minititans.experiments.momentum import (
     aftermath,
-    chunk_matrix,
-    measured_limit,
+    half_life,
     orthogonal_pairs,
     read_event,
-    repeat_key,
     share_written,
+)
+from minititans.experiments.ringing import (
+    behaviour,
+    chunk_matrix,
+    measured_limit,
+    repeat_key,
     stability_limit,
 )
-from minititans.memory import Gates, MemoryState, sequential
+from minititans.experiments.shares import RULES, gates_of, jump, largest_total, written
+from minititans.memory import Gates
+from minititans.viz import glimpses as viz_glimpses
 from minititans.viz import momentum as viz
-from minititans.viz.drawing import Drawing, Line
+from minititans.viz import shares as viz_shares
+from minititans.viz.drawing import Drawing, Line, Rect
 
 
+@pytest.mark.parametrize("rule", ["letter", "shares"])
 @pytest.mark.parametrize("theta, eta, glimpses", [(0.1, 0.8, 1), (1.3, 0.4, 5), (0.5, 0.0, 2)])
-def test_the_event_is_read_as_the_library_reads_it(theta, eta, glimpses):
-    trace = read_event(theta, eta, event=9, glimpses=glimpses, time=30, seed=3)
+def test_an_event_is_read_as_a_loop_over_its_tokens_reads_it(theta, eta, glimpses, rule):
+    """In shares the loop writes `(1 − eta) S`, which is another way to put the same rule."""
+    trace = read_event(theta, eta, event=9, glimpses=glimpses, time=30, seed=3, rule=rule)
     keys, values = orthogonal_pairs(8, seed=3)
-    order = torch.tensor([7 if 9 <= t < 9 + glimpses else t % 7 for t in range(30)])
-    k, v = keys[order][None, None], values[order][None, None]
-    gates = Gates.constant(theta, eta, 0.0, (1, 1, 30), dtype=torch.float64)
-    start = MemoryState.start([(values[:7].T @ keys[:7])[None]], 1)
-    asked = keys[7].expand_as(k)
-    y, _, felt = sequential(asked, k, v, gates, start, chunk_size=1, trace=True)
-    before = torch.cat([torch.zeros(1, dtype=torch.float64), felt.momentum[0, 0, :-1]])
-    assert torch.allclose(trace.momentary, theta * felt.surprise[0, 0], atol=1e-12)
-    assert torch.allclose(trace.past, eta * before, atol=1e-12)
-    assert torch.allclose(trace.written, y[0, 0] @ values[7], atol=1e-12)
+    scale = 1 - eta if rule == "shares" else 1.0
+    M, S = values[:7].T @ keys[:7], torch.zeros(8, 8, dtype=torch.float64)
+    for t in range(30):
+        which = 7 if 9 <= t < 9 + glimpses else t % 7
+        u = torch.outer(M @ keys[which] - values[which], keys[which])
+        assert trace.momentary[t] == pytest.approx((scale * theta * u).norm().item(), abs=1e-12)
+        assert trace.past[t] == pytest.approx((scale * eta * S).norm().item(), abs=1e-12)
+        S = eta * S - theta * u
+        M = M + scale * S
+        assert trace.written[t] == pytest.approx((values[7] @ M @ keys[7]).item(), abs=1e-12)
     assert trace.written[-1] != 0
+
+
+def shares_by_definition(eta):
+    """`(1 − eta_t) eta_1 ⋯ eta_t` for a surprise at token 0."""
+    return [float((1 - eta[t]) * eta[1 : t + 1].prod()) for t in range(len(eta))]
+
+
+def test_shares_are_those_of_their_definition():
+    torch.manual_seed(0)
+    for eta in torch.rand(20, 9, dtype=torch.float64):
+        assert written(eta).tolist() == pytest.approx(shares_by_definition(eta))
+        assert written(eta, at=4)[4:].tolist() == pytest.approx(shares_by_definition(eta[4:]))
+        assert written(eta, at=4)[:4].tolist() == [0, 0, 0, 0]
+
+
+def test_how_often_a_surprise_is_written_when_eta_jumps():
+    eta = jump(0.0, 0.9, time=400)
+    assert eta[:3].tolist() == [0, 0.9, 0.9]
+    assert written(eta, "intake").sum().item() == pytest.approx(10)  # 1 + 0.9 + 0.81 + …
+    assert written(eta, "shares").sum().item() == pytest.approx(1.9)  # 1, then 0.1 of that
+    assert written(torch.full((400,), 0.9), "letter").sum().item() == pytest.approx(10, rel=1e-4)
+    assert largest_total("shares", 0.99) < 2 < largest_total("intake", 0.99)
+
+
+def test_the_rules_are_told_apart_and_an_unknown_one_is_named():
+    gates = Gates.constant(0.4, 0.5, 0.0, (1, 1, 3))
+    thetas = {rule: gates_of(rule, gates).theta[0, 0, 0].item() for rule in RULES}
+    assert thetas == pytest.approx({"letter": 0.4, "intake": 0.2, "shares": 0.2, "both": 0.1})
+    with pytest.raises(ValueError, match="rule: got 'share'"):
+        gates_of("share", gates)
+
+
+def test_a_half_life_leaves_half():
+    assert 0.9 ** half_life(0.9) == pytest.approx(0.5) and half_life(0.0) == 0
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.3, 0.95])
@@ -102,6 +146,16 @@ def test_trying_finds_the_limit_that_theory_says():
     assert measured_limit(0.8, chunk_size=4) == pytest.approx(stability_limit(0.8, 4), rel=0.02)
 
 
+def test_glimpses_are_written_in_shares():
+    """One glimpse alone: what its answer holds are the shares, added up."""
+    story = Story(glimpses=5)
+    theta, eta = constant(0.3, 0.6, story)
+    theta = torch.where(torch.arange(5) == 0, theta, 0.0)  # the others write nothing
+    only = torch.zeros(1, 5, 1).index_fill(1, torch.tensor([0]), 1.0)
+    expected = 0.3 * written(eta[0]).cumsum(0)
+    assert answers(theta, eta, only)[0, :, 0].tolist() == pytest.approx(expected.tolist())
+
+
 def test_without_momentum_a_glimpse_weighs_less_the_older_it_is():
     weights = glimpse_weights(*constant(0.3, 0.0, Story(glimpses=6)))[0]
     closed = [0.3 * 0.7**age for age in (5, 4, 3, 2, 1, 0)]
@@ -130,6 +184,11 @@ def test_letting_go_is_a_zero_at_each_chapters_first_token_and_nowhere_else():
     theta, eta = letting_go(0.1, 0.9, story)
     assert eta[0].tolist() == pytest.approx([0, 0.9, 0.9, 0.9] * 3)
     assert theta.tolist() == constant(0.1, 0.9, story)[0].tolist()
+
+
+def test_a_chapter_is_the_mean_over_all_but_the_first():
+    errors = torch.tensor([[9.0, 9, 1, 2, 3, 4]])
+    assert within_a_chapter(errors, Story(chapters=3, glimpses=2)).tolist() == [[2, 3]]
 
 
 def test_a_glimpse_is_the_fact_and_noise_of_the_stated_size():
@@ -192,25 +251,59 @@ def test_the_picture_of_an_event_holds_both_surprises_and_the_comparison():
     assert {"the event", "another way", "token"} <= set(drawing.texts())
 
 
+@pytest.mark.parametrize("event, glimpses", [(15, 1), (15, 30), (0, 3), (58, 2)])
+def test_a_band_marks_the_tokens_of_the_event(event, glimpses):
+    drawing = viz.draw_event(read_event(0.1, 0.8, event, glimpses))
+    bands = [
+        shape for shape in drawing.shapes if isinstance(shape, Rect) and shape.fill == viz.BAND
+    ]
+    token = 790 / 59
+    left, right = max(0, event - 0.5), min(59, event + glimpses - 0.5)
+    assert len(bands) == 2
+    for band in bands:
+        assert band.x == pytest.approx(80 + left * token)
+        assert band.width == pytest.approx((right - left) * token)
+
+
+def test_the_tokens_still_to_come_are_not_drawn_and_the_scale_does_not_move():
+    trace = read_event(0.1, 0.8)
+    early, late = viz.draw_event(trace, until=20), viz.draw_event(trace)
+    assert curves(early, viz.BLUE, 20) == 2 and curves(early, viz.BLUE, 60) == 0
+    assert early.texts() == late.texts()
+
+
 def test_every_figure_draws_what_it_is_given():
     three, twelve = torch.rand(3), torch.rand(3, 12)
     story = Story(chapters=2, glimpses=4)
     drawings = {
         "with momentum": viz.draw_aftermath([0, 0.5, 1], {"with momentum": torch.rand(3, 2)}),
-        "the mean of all": viz.draw_weights({"eta": torch.rand(16)}),
-        "eta = 0.5": viz.draw_total_step(
+        "a plain mean": viz_glimpses.draw_weights({"eta": torch.rand(16)}),
+        "eta = 0.5": viz_glimpses.draw_by_theta(
             torch.rand(7) + 0.1, {0.5: torch.rand(7)}, torch.rand(12) + 0.1, {0.5: twelve}
         ),
         "eta = 0.9": viz.draw_ringing({"eta = 0.9": torch.rand(20)}),
         "limit, b = 4": viz.draw_limits([0, 0.5, 0.9], {4: three}, {4: {0.5: 0.3}}),
-        "the mean of 16": viz.draw_chapters({"a way": twelve}, floor=0.1),
-        "eta inside a chapter": viz.draw_learned(
+        "a plain mean of 12": viz_glimpses.draw_chapters({"a way": twelve}, floor=0.1),
+        "eta inside a chapter": viz_glimpses.draw_learned(
             learn_gates(story, seeds=(0, 1), steps=2, stories=4)
         ),
+        "in shares": viz_shares.draw_totals({"in shares": torch.rand(9)}),
     }
     for words, drawing in drawings.items():
         assert words in drawing.texts()
         assert drawing.svg().startswith("<svg")
+
+
+def test_bars_and_pile_are_as_high_as_their_shares():
+    shares = torch.tensor([0.5, 0.25, 0.125])
+    drawing = viz_shares.draw_shares({"eta = 0.5": shares})
+    rects = [shape for shape in drawing.shapes if isinstance(shape, Rect)]
+    wanted = sorted([x * viz_shares.HEIGHT for x in shares.tolist()] * 2)  # a bar and a layer each
+    assert sorted(rect.height for rect in rects) == pytest.approx(wanted)
+    pile = [rect for rect in rects if rect.width == viz_shares.PILE]
+    floor = viz_shares.TOP + viz_shares.HEIGHT
+    assert min(rect.y for rect in pile) == pytest.approx(floor - 0.875 * viz_shares.HEIGHT)
+    assert "0.88" in drawing.texts()
 
 
 @pytest.mark.parametrize(
@@ -226,35 +319,45 @@ def test_every_figure_draws_what_it_is_given():
     ],
 )
 def test_the_words_below_the_explorer_are_true(theta, eta, words):
-    assert words in viz.behaviour(theta, eta)
+    assert words in behaviour(theta, eta)
     (error,) = repeat_key(torch.tensor([theta]), torch.tensor([eta]), chunks=300)
     assert (words == "with ringing") == bool((error < -1e-12).any() and error[-1].abs() < 1)
     assert (words == "more and more") == bool(error[-1].abs() > 1.01)
 
 
-def test_the_event_explorer_draws_at_every_corner_and_follows_its_sliders():
+def test_the_event_explorer_draws_at_every_corner_and_follows_its_controls():
     widget = viz.event_explorer()
     for values in widget.corners():
         assert isinstance(widget.draw(**values), Drawing)
-    for name, control in widget.controls.items():
+    moves = {"token": 41, "eta": 0.81, "theta": 0.15, "glimpses": 2, "rule": "shares"}
+    assert moves.keys() == widget.controls.keys()
+    for name, value in moves.items():
         before = widget.picture.value
-        control.value = control.value + control.step
+        widget.controls[name].value = value
         assert widget.picture.value != before, name
 
 
-def test_the_event_explorer_shows_the_event_that_its_sliders_say():
-    drawn = viz.event_explorer().draw(eta=0.6, theta=0.3, event=9, glimpses=4)
-    wanted = viz.draw_event(read_event(0.3, 0.6, event=9, glimpses=4))
+def test_the_event_explorer_starts_where_the_notebook_says():
+    values = viz.event_explorer().values
+    assert values == {"token": 40, "eta": 0.8, "theta": 0.1, "glimpses": 1, "rule": "letter"}
+    assert read_event(0.1, 0.8).event == 15
+
+
+@pytest.mark.parametrize("rule", ["letter", "shares"])
+def test_the_event_explorer_shows_the_event_that_its_sliders_say(rule):
+    drawn = viz.event_explorer().draw(token=60, eta=0.6, theta=0.3, glimpses=4, rule=rule)
+    wanted = viz.draw_event(read_event(0.3, 0.6, glimpses=4, rule=rule))
     missing = [x for x in wanted.shapes if isinstance(x, Line) and x not in drawn.shapes]
     assert missing == []
-    slower = viz.draw_event(read_event(0.3, 0.0, event=9, glimpses=4))
+    slower = viz.draw_event(read_event(0.3, 0.0, glimpses=4, rule=rule))
     assert [x for x in slower.shapes if isinstance(x, Line) and x not in drawn.shapes]
 
 
-def test_the_event_explorer_is_fast_enough_for_a_slider():
+def test_the_event_explorer_is_fast_enough_for_a_slider_and_leaves_room_for_them():
     widget = viz.event_explorer()
     widget.redraw()
     began = time.process_time()
     for _ in range(5):
         widget.redraw()
-    assert (time.process_time() - began) / 5 < 0.15
+    assert (time.process_time() - began) / 5 < 0.1
+    assert widget.draw(**widget.values).height <= 510  # two rows of controls take 110 more

@@ -6,6 +6,12 @@
 A build leaves nothing in the file that changes from run to run: no times, no random cell ids,
 no widget state. Two builds of the same source give the same bytes: a difference means something.
 How long a notebook ran is kept beside it in `times.json`, and what it claims in `docs/claims.md`.
+
+Two tags fold a part of a cell, one click from the reader:
+
+    # %% tags=["hide-source"]   folds the code: for a claim whose condition takes more than a line
+    # %% tags=["predict"]       folds what it showed, until the cell is run: for a picture that the
+                                words before it ask the reader to predict
 """
 
 import argparse
@@ -26,6 +32,8 @@ from minititans.course.exercises_nbgrader import mark_cells
 
 FOLDERS = ("notebooks", "solutions")
 TIMEOUT = 120  # seconds a cell may take
+HIDE, PREDICT = "hide-source", "predict"  # tags of cells
+FOLDS = {HIDE: "source_hidden", PREDICT: "outputs_hidden"}  # what JupyterLab calls them
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -40,7 +48,10 @@ def read_source(source: Path) -> nbformat.NotebookNode:
     notebook.metadata |= {"language_info": {"name": "python"}}
     notebook.nbformat_minor = 5
     for number, cell in enumerate(notebook.cells):
-        cell.metadata = {"tags": cell.metadata["tags"]} if "tags" in cell.metadata else {}
+        tags = cell.metadata.get("tags", [])
+        cell.metadata = {"tags": tags} if tags else {}
+        if folded := {FOLDS[tag]: True for tag in tags if tag in FOLDS}:
+            cell.metadata["jupyter"] = folded
         cell.id = hashlib.sha256(f"{number} {cell.source}".encode()).hexdigest()[:8]
     if source.parent.name == "solutions":
         mark_cells(notebook)
@@ -53,6 +64,7 @@ def build(source: Path) -> None:
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python"}
     for cell in notebook.cells:
+        join_streams(cell)
         for output in cell.get("outputs", []):
             # A widget that no kernel answers for is an error message; its picture says more.
             if "image/png" in output.get("data", {}):
@@ -62,6 +74,18 @@ def build(source: Path) -> None:
     os.replace(temporary, source.with_suffix(".ipynb"))
     if source.parent.name != "solutions":  # only the course states its times
         remember_time(source, seconds)
+
+
+def join_streams(cell: nbformat.NotebookNode) -> None:
+    """What a cell printed as one output: a busy machine sends it in pieces."""
+    joined = []
+    for output in cell.get("outputs", []):
+        if joined and output.get("name") and output.get("name") == joined[-1].get("name"):
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    if "outputs" in cell:
+        cell.outputs = joined
 
 
 def run(source: Path) -> tuple[nbformat.NotebookNode, float]:
@@ -116,8 +140,8 @@ def problems(source: Path) -> list[str]:
     if not stored_path.exists():
         return [f"{stored_path.name} has not been built"]
     stored, wanted = nbformat.read(stored_path, as_version=4), read_source(source)
-    cells = [(cell.cell_type, cell.source, cell.id) for cell in stored.cells]
-    if cells != [(cell.cell_type, cell.source, cell.id) for cell in wanted.cells]:
+    kept = ("cell_type", "source", "id", "metadata")
+    if any([c[key] for c in stored.cells] != [c[key] for c in wanted.cells] for key in kept):
         return [f"{stored_path.name} differs from {source.name}"]
     found = []
     for number, cell in enumerate(stored.cells):

@@ -16,15 +16,16 @@ FOLDER = Path("docs/images")
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture, and the notebook whose widget it shows."""
+    """A picture, and the notebook whose widget it shows; its first is number 0."""
 
     name: str
     notebook: str
+    number: int = 0
 
 
 SHOTS = (
     Shot("reading", "00_start_here"),
-    Shot("stepper", "02_surprise"),
+    Shot("stepper", "02_surprise", 1),
 )
 
 
@@ -33,7 +34,7 @@ def take(shot: Shot, lab: Lab, chromium, folder: Path) -> Path:
     page = chromium.new_page(viewport={"width": 1100, "height": 900}, device_scale_factor=1.5)
     open_notebook(page, lab, f"notebooks/{shot.notebook}.ipynb")
     run_all(page)
-    explorer = page.locator(".minititans-explorer").first
+    explorer = page.locator(".minititans-explorer").nth(shot.number)
     explorer.wait_for()
     # From a little above the widget, so that the words before it are in the picture too.
     explorer.evaluate("widget => widget.closest('.jp-Cell').scrollIntoView({block: 'end'})")

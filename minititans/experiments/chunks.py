@@ -1,20 +1,24 @@
-"""What it costs to freeze the gradients of a chunk, and what it buys."""
+"""What it costs to freeze the gradients of a chunk, and that an exact chunk costs nothing.
 
-from collections.abc import Callable
+Everywhere here a matrix learns random straight maps and predicts each value before it is written.
+"""
+
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from minititans.experiments.timing import fastest
-from minititans.memory import Gates, MemoryState, chunked, scan
-from minititans.tasks.maps import STRAIGHT, Maps, generators, normal, unit_vectors
+from minititans.memory import Gates, MemoryState, chunked
+from minititans.memory.gates import chunk_products, segment_products
+from minititans.tasks.maps import STRAIGHT, Maps, generators
+
+DIVERGED = 1e3  # an error is cut off here: what has diverged is NaN, or far above
 
 
 @dataclass(frozen=True)
 class FreezingConfig:
-    """A matrix learns random straight maps; each chunk size may choose the theta that suits it."""
+    """Each chunk size may choose the theta that suits it."""
 
     dim: int = 8
     pairs: int = 256
@@ -41,109 +45,92 @@ class Freezing:
         """That theta, `[seeds, sizes]`."""
         return torch.tensor(self.config.thetas)[self.errors.argmin(-1)]
 
+    def error_at(self, size: int) -> Tensor:
+        """The best error of one chunk size, `[seeds]`."""
+        return self.best[:, self.config.sizes.index(size)]
+
+    def theta_at(self, size: int) -> Tensor:
+        """The best theta of one chunk size, `[seeds]`."""
+        return self.best_theta[:, self.config.sizes.index(size)]
+
 
 @torch.no_grad()
-def freezing_cost(config: FreezingConfig) -> Freezing:
-    """Read the same pairs with every chunk size and every theta.
-
-    What diverges has an error far above 1: it is cut off at 1,000.
-    """
+def freezing_cost(config: FreezingConfig, exact: bool = False) -> Freezing:
+    """Read the same pairs with every chunk size and every theta, with frozen or exact errors."""
     maps = Maps(config.dim, 2 * config.dim, STRAIGHT)
     batches = [
         maps.batch(config.tasks, config.pairs, rng) for rng in generators("freezing", config.seeds)
     ]
     keys, values = (torch.stack(x, 1).double() for x in zip(*batches))  # [tasks, seeds, pairs, dim]
-    rows = len(config.thetas) * config.tasks  # every theta reads every map
-    k, v = (x.repeat(len(config.thetas), 1, 1, 1) for x in (keys, values))
+    k, v = (x.repeat(len(config.thetas), 1, 1, 1) for x in (keys, values))  # for every theta
     theta = torch.tensor(config.thetas, dtype=k.dtype).repeat_interleave(config.tasks)
     theta = theta[:, None, None].expand(k.shape[:3])
     gates = Gates(theta, torch.zeros_like(theta), torch.zeros_like(theta))
-    start = [torch.zeros(len(config.seeds), config.dim, config.dim, dtype=k.dtype)]
     errors = []
     for size in config.sizes:
-        fresh = MemoryState.start(start, rows)
-        y, _ = chunked(k.roll(-1, 2), k, v, gates, fresh, size, exact=False)
-        error = (y[:, :, :-1] - v[:, :, 1:]).square().sum(-1).mean(2)  # [rows, seeds]
-        error = error.nan_to_num(1e3, 1e3).clamp(max=1e3)
+        error = prediction_errors(k, v, gates, size, exact).mean(2)  # [rows, seeds]
+        error = error.nan_to_num(DIVERGED, DIVERGED).clamp(max=DIVERGED)
         errors.append(error.unflatten(0, (len(config.thetas), config.tasks)).mean(1))
     return Freezing(config, torch.stack(errors, 1).permute(2, 1, 0))
 
 
-@dataclass(frozen=True)
-class CostConfig:
-    """A training step: reading `time` tokens and the way back."""
+def prediction_errors(keys: Tensor, values: Tensor, gates: Gates, size: int, exact: bool) -> Tensor:
+    """Squared errors of an empty matrix's predictions from the second pair on.
 
-    dim: int = 32
-    depth: int = 2
-    batch: int = 1
-    heads: int = 2
-    time: int = 128
-    sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
-    rounds: int = 2
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Of each chunk size, in a list as long as `config.sizes`, by the rule's name."""
-
-    config: CostConfig
-    seconds: dict[str, list[float]]
-    kept: dict[str, list[int]]  # bytes that the backward pass needs
-
-
-RULES = {"matmuls": chunked, "a weight per token": scan}
-
-
-def chunk_costs(config: CostConfig) -> Cost:
-    """Seconds and bytes of a training step in matmuls, and with the weights of every token."""
-    rng = torch.Generator().manual_seed(0)
-    shape = (config.batch, config.heads, config.time, config.dim)
-    k, q = unit_vectors(*shape, rng), unit_vectors(*shape, rng)
-    v = normal(*shape, rng) / config.dim**0.5
-    k, q, v = (x.requires_grad_() for x in (k, q, v))  # a layer's: training needs their gradients
-    dims = pairwise([config.dim] * (config.depth + 1))
-    weights = [
-        (normal(config.heads, d_out, d_in, rng) / d_in**0.5).requires_grad_()
-        for d_in, d_out in dims
-    ]
-
-    def reading(rule, size):
-        gates = Gates.constant(0.5 / size, 0.5, 0.01, shape[:3], dtype=q.dtype, requires_grad=True)
-        plain = {"exact": False, "residual": False}
-        return lambda: rule(
-            q, k, v, gates, MemoryState.start(weights, config.batch), size, **plain
-        )[0]  # fmt: skip
-
-    def training(read):
-        return lambda: torch.autograd.grad(read().square().mean(), weights)
-
-    reads = {
-        (name, size): reading(rule, size) for name, rule in RULES.items() for size in config.sizes
-    }
-    kept = {key: kept_bytes(read) for key, read in reads.items()}
-    seconds = fastest({key: training(read) for key, read in reads.items()}, config.rounds)
-    return Cost(
-        config,
-        {name: [seconds[name, size] for size in config.sizes] for name in RULES},
-        {name: [kept[name, size] for size in config.sizes] for name in RULES},
-    )
-
-
-def kept_bytes(function: Callable[[], Tensor]) -> int:
-    """How many bytes autograd keeps for the backward pass of `function()`: a count, not a timing.
-
-    >>> x = torch.ones(1000, requires_grad=True)
-    >>> kept_bytes(lambda: x.sin() * 2.0)  # the way back through sin needs x, 4 bytes a number
-    4000
+    keys, values: `[batch, heads, time, dim]`; returns `[batch, heads, time - 1]`.
     """
-    sizes: dict[int, int] = {}
+    batch, heads, _, dim = keys.shape
+    start = MemoryState.start([keys.new_zeros(heads, dim, dim)], batch)
+    coming = keys.roll(-1, 2)  # after pair t, ask for pair t + 1
+    y, _ = chunked(coming, keys, values, gates, start, size, exact=exact)
+    return (y[:, :, :-1] - values[:, :, 1:]).square().sum(-1)
 
-    def remember(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        sizes[storage.data_ptr()] = storage.nbytes()  # views of one storage count once
-        return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(remember, lambda tensor: tensor):
-        result = function()  # held while we count, so that no storage is freed and used again
-    del result
-    return sum(sizes.values())
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+SAME, OWN = "the same for all", "its own for each"  # the gates of the tokens
+
+
+@dataclass(frozen=True)
+class ChunkTrace:
+    """One sequence of 64 pairs, read with the same gates in chunks of every size.
+
+    H, D, G: of the first chunk of `size` tokens, `[size, size]`
+    frozen:  the mean error with frozen gradients, one for each of `SIZES`
+    exact:   the mean error with exact ones: the same for every size
+    """
+
+    size: int
+    H: Tensor
+    D: Tensor
+    G: Tensor
+    frozen: list[float]
+    exact: float
+
+
+@torch.no_grad()
+def chunk_trace(size: int, theta: float, eta: float, alpha: float, gates: str) -> ChunkTrace:
+    """gates: `SAME` takes the three numbers for every token, `OWN` a random share of them."""
+    keys, values, share = sequence()
+    if gates == SAME:
+        share = torch.ones_like(share)
+    # Each token's own gates lie between nothing and what the slider says; theta keeps 1/4.
+    each = Gates(theta * (0.25 + 0.75 * share[0]), eta * share[1], alpha * share[2])
+    first = [gate[0, 0, :size] for gate in (each.theta, each.eta, each.alpha)]
+    H, G, *_ = chunk_products(*first)
+
+    def error(size: int, exact: bool) -> float:
+        mean = prediction_errors(keys, values, each, size, exact).mean()
+        return mean.nan_to_num(DIVERGED, DIVERGED).clamp(max=DIVERGED).item()
+
+    exact = error(max(SIZES), exact=True)
+    frozen = [exact, *(error(size, exact=False) for size in SIZES[1:])]  # one token: nothing frozen
+    return ChunkTrace(size, H, segment_products(1 - first[2]), G, frozen, exact)
+
+
+@lru_cache(maxsize=1)
+def sequence() -> tuple[Tensor, Tensor, Tensor]:
+    """Keys, values `[1, 1, 64, 8]`, and random shares from 0 to 1 for three gates."""
+    rng = torch.Generator().manual_seed(0)
+    keys, values = Maps(dim=8, units=16, slope=STRAIGHT).batch(1, max(SIZES), rng)
+    share = torch.rand(3, 1, 1, max(SIZES), generator=rng, dtype=torch.float64)
+    return keys[None].double(), values[None].double(), share

@@ -4,7 +4,7 @@ A memory reads pairs of one map after the other, and before each pair it must pr
 Where it starts and its three gates are meta-learned: by Adam, through `fast`, so that a
 map which it has never met is predicted well after a few pairs. Layers and gates are those of
 `NeuralMemory`: residual, the last one exact, surprises written in shares. Seeds are heads: the
-three memories of three seeds stand side by side in each tensor and never touch.
+three memories of three seeds lie side by side in each tensor and never touch.
 """
 
 from collections.abc import Sequence

@@ -5,11 +5,9 @@ keeps each in a file of its own, so that a run which was stopped goes on where i
 """
 
 import json
-import platform
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from minititans.experiments.depth import (
     learning_curve,
     meta_train,
 )
+from minititans.experiments.results import versions
 from minititans.files import write_whole
 from minititans.tasks.maps import BENT, FOLDED, STRAIGHT, Maps
 
@@ -39,7 +38,7 @@ GRID = (
 class Result:
     """One depth in one setting.
 
-    errors:  of the predictions, by the map's name, one number a seed: the mean over a sequence
+    errors:  of the predictions, by the map's name, one number per seed: the mean over a sequence
     matrix:  what no matrix can go below, as `errors`
     seconds: of the processor, for meta-training, all seeds together
     """
@@ -95,9 +94,7 @@ def file_name(config: DepthConfig, depth: int) -> str:
 
 def save(file: Path, result: Result, config: DepthConfig) -> None:
     """The result with all that it depends on, written whole or not at all."""
-    versions = {name: metadata.version(name) for name in ("minititans", "torch", "numpy")}
-    versions["python"] = platform.python_version()
-    about = {"config": as_json(config), "versions": versions, "threads": torch.get_num_threads()}
+    about = {"config": as_json(config), "versions": versions(), "threads": torch.get_num_threads()}
     file.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(file) as temporary:
         temporary.write_text(json.dumps(asdict(result) | about, indent=1) + "\n", encoding="utf-8")

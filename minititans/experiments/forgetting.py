@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from minititans.experiments.overflow import random_units, shrinkage
 from minititans.memory import Gates, MemoryState, chunked
+
+CHUNK = 32  # a matrix reads the same in chunks of any size: this one is fast
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def predictions(keys: Tensor, values: Tensor, theta: Tensor, alpha: Tensor) -> T
     q = torch.cat([keys[:, 1:], keys[:, :1]], 1)
     gates = Gates(theta[:, None], torch.zeros_like(theta[:, None]), alpha[:, None])
     start = MemoryState.start([keys.new_zeros(1, dim, dim)], rows)
-    y, _ = chunked(q[:, None], keys[:, None], values[:, None], gates, start, chunk_size=1)
+    y, _ = chunked(q[:, None], keys[:, None], values[:, None], gates, start, CHUNK)
     return torch.cat([torch.zeros_like(values[:, :1]), y[:, 0, :-1]], 1)
 
 
@@ -103,6 +106,23 @@ def expected_drift(alpha: Tensor, drift: Drift) -> Tensor:
 def after_the_first(errors: Tensor, drift: Drift) -> Tensor:
     """The mean over all tokens but the first context's: `[..., time]` to `[...]`."""
     return errors[..., drift.length :].mean(-1)
+
+
+def best_alpha(lengths: Iterable[int], dim: int = 8) -> Tensor:
+    """The constant alpha that should err least for contexts of each length, `[lengths]`."""
+    fine = torch.logspace(-3, 0, 121)
+    drifts = [Drift(length, dim=dim) for length in lengths]
+    errors = [after_the_first(expected_drift(fine[:, None], drift), drift) for drift in drifts]
+    return fine[torch.stack(errors).argmin(1)]
+
+
+def share_left(alpha: float, tokens: Iterable[int]) -> Tensor:
+    """What is left of a write after so many more tokens: `(1 − alpha)ⁿ`.
+
+    >>> share_left(0.5, [0, 1, 2]).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    return torch.tensor(1 - alpha, dtype=torch.float64) ** torch.as_tensor(list(tokens))
 
 
 # An alpha that is learned.
@@ -164,18 +184,18 @@ class MemoryLife:
 
 
 def live(drift: Drift, alphas: Tensor, streams: int = 12, seed: int = 0) -> list[MemoryLife]:
-    """Read the same streams with each of `alphas`, `[rows]`, and take notes.
-
-    This is (13) with the gradient of a matrix, written out for all memories at once.
-    """
+    """Read the same streams with each of `alphas`, `[rows]`, and take notes."""
     keys, values = drift.stream(streams, seed)  # [streams, time, dim]
-    M = torch.zeros(len(alphas), streams, drift.dim, drift.dim)
-    kept = (1 - alphas)[:, None, None, None]
-    before = []
-    for key, value in zip(keys.unbind(1), values.unbind(1)):  # [streams, dim]
-        error = value - (M @ key[..., None]).squeeze(-1)  # [rows, streams, dim]
-        M = kept * M + drift.theta * error[..., None] * key[:, None, :]
-        before.append(error.square().sum(-1).mean(1))
-    answers = keys @ M.mT  # [rows, streams, time, dim]
-    by_age = (answers - values).square().sum(-1).mean(1).flip(-1)
-    return [MemoryLife(*pair) for pair in zip(torch.stack(before, 1), by_age)]
+    rows, alpha = len(alphas), alphas.repeat_interleave(streams)[:, None].expand(-1, drift.time)
+    k, v = (x.repeat(rows, 1, 1)[:, None] for x in (keys, values))  # [batch, heads, time, dim]
+    gates = Gates(torch.full_like(alpha, drift.theta), torch.zeros_like(alpha), alpha)
+    gates = gates.map(lambda gate: gate[:, None])
+    start = MemoryState.start([keys.new_zeros(1, drift.dim, drift.dim)], len(alpha))
+    y, state = chunked(k.roll(-1, 2), k, v, gates, start, CHUNK)
+    expected = F.pad(y[:, :, :-1], (0, 0, 1, 0))  # of each token, before it is seen
+    answers = k @ state.weights[0].mT
+    before, by_age = (
+        (x - v).square().sum(-1).view(rows, streams, drift.time).mean(1)
+        for x in (expected, answers)
+    )
+    return [MemoryLife(*pair) for pair in zip(before, by_age.flip(-1))]

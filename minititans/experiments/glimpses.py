@@ -4,9 +4,12 @@ A chapter of a story has one fact, and each of its tokens is a glimpse of it: th
 noise. The best a memory could answer is the mean of the glimpses. What it does answer is a
 weighted sum of them, and theta and eta set the weights. The next chapter has another fact on the
 same key. There is one key only, so the memory is a vector, `dim_key = 1`.
+
+Every surprise is written once, in shares (`Gates.in_shares`): theta says how much of it, eta over
+how many tokens.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -49,13 +52,13 @@ class Story:
 def answers(theta: Tensor, eta: Tensor, glimpses: Tensor) -> Tensor:
     """What the memory answers after each token: `[rows, time, dim]`.
 
-    theta, eta: `[rows, time]`; glimpses: `[rows, time, dim]`, a story for each row.
+    theta, eta: `[rows, time]`; glimpses: `[rows, time, dim]`, one story per row.
     """
     rows, time, dim = glimpses.shape
     k = glimpses.new_ones(rows, 1, time, 1)  # [batch, heads, time, dim_key]
     gates = Gates(theta[:, None], eta[:, None], torch.zeros_like(eta[:, None]))
     start = MemoryState.start([glimpses.new_zeros(1, dim, 1)], rows)
-    y, _ = chunked(k, k, glimpses[:, None], gates, start, chunk_size=1)
+    y, _ = chunked(k, k, glimpses[:, None], gates.in_shares(), start, chunk_size=time)
     return y[:, 0]
 
 
@@ -101,32 +104,35 @@ def measured_error(
     return torch.stack(errors)
 
 
+def within_a_chapter(errors: Tensor, story: Story) -> Tensor:
+    """The mean over all chapters but the first: `[..., time]` to `[..., glimpses]`."""
+    return errors.unflatten(-1, (story.chapters, story.glimpses))[..., 1:, :].mean(-2)
+
+
 # Ways to set the gates: theta and eta for each row and token.
 
 
-def gates_for(totals: Tensor, eta: float, story: Story) -> tuple[Tensor, Tensor]:
-    """Constant gates with these total steps `theta / (1 − eta)`: `[totals, time]` each."""
-    theta = (totals * (1 - eta))[:, None].expand(-1, story.time)
+def constant(theta: float | Tensor, eta: float, story: Story) -> tuple[Tensor, Tensor]:
+    """The same theta and eta at every token, one row for each theta: `[rows, time]` each."""
+    theta = torch.as_tensor(theta).reshape(-1, 1).expand(-1, story.time)
     return theta, torch.full_like(theta, eta)
 
 
-def constant(theta: float, eta: float, story: Story) -> tuple[Tensor, Tensor]:
-    """The same theta and eta at every token: `[1, time]` each."""
-    return torch.full((1, story.time), theta), torch.full((1, story.time), eta)
-
-
-def letting_go(theta: float, eta: float, story: Story) -> tuple[Tensor, Tensor]:
+def letting_go(theta: float | Tensor, eta: float, story: Story) -> tuple[Tensor, Tensor]:
     """The same eta at every token but the first of a chapter, where it is 0."""
-    return torch.full((1, story.time), theta), torch.where(story.first, 0.0, eta)[None]
+    theta, etas = constant(theta, eta, story)
+    return theta, torch.where(story.first, 0.0, etas)
 
 
-def best_gates(etas: Iterable[float], story: Story) -> tuple[Tensor, Tensor]:
-    """The constant gates that should err least at the story's end, `[1, time]` each.
+def best_gates(
+    etas: Iterable[float], story: Story, way: Callable = constant
+) -> tuple[Tensor, Tensor]:
+    """The gates that should err least at the story's end, `[1, time]` each.
 
-    Tried in theory: each eta with 46 total steps from 0.03 to 1.
+    Tried in theory: each eta with 46 thetas from 0.03 to 1. way: `constant` or `letting_go`.
     """
-    totals = torch.logspace(-1.5, 0, 46)
-    theta, eta = map(torch.cat, zip(*(gates_for(totals, eta, story) for eta in etas)))
+    thetas = torch.logspace(-1.5, 0, 46)
+    theta, eta = map(torch.cat, zip(*(way(thetas, eta, story) for eta in etas)))
     best = expected_error(glimpse_weights(theta, eta), story).argmin()
     return theta[best][None], eta[best][None]
 

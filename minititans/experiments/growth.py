@@ -9,6 +9,7 @@ by the product of these, and what the memory holds grows, or does not, by its la
 import torch
 from torch import Tensor
 
+from minititans.experiments.shares import gates_of
 from minititans.memory import Gates
 
 KEYS, DIM = 3, 3
@@ -17,8 +18,7 @@ KEYS, DIM = 3, 3
 def largest_growth(rule: str, eta_max: float, tries: int = 1000, seed: int = 0) -> float:
     """The largest growth per token that was found, 1 for none.
 
-    rule: what becomes of gates as a layer computes them. "intake" scales theta by `1 − eta`;
-          "shares" is `Gates.in_shares`; "both" is both
+    rule: what becomes of gates as a layer computes them, see `gates_of`
 
     >>> largest_growth("shares", eta_max=0.5, tries=20) <= 1.0001
     True
@@ -52,7 +52,7 @@ def _random_cycle(length: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _changed(cycle: tuple[Tensor, Tensor], rng: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The same cycle with keys a little, and some gates altogether, different."""
+    """The same cycle with slightly different keys and a few gates redrawn."""
     keys, gates = cycle
     other = torch.randn(keys.shape, generator=rng, dtype=keys.dtype)
     keys = torch.nn.functional.normalize(keys + 0.1 * other, dim=-1)
@@ -65,9 +65,7 @@ def _growth(rule: str, eta_max: float, keys: Tensor, gates: Tensor) -> float:
     """The cycle's spectral radius per token, on a row of (M, S) side by side."""
     theta, eta, alpha = gates[:, None, None]  # [1, 1, length]
     given = Gates(theta, eta_max * eta, alpha)
-    if rule in ("intake", "both"):
-        given = Gates((1 - given.eta) * theta, given.eta, alpha)
-    used = given if rule == "intake" else given.in_shares(given.eta[..., -1])
+    used = gates_of(rule, given, eta_before=given.eta[..., -1])  # the cycle goes round
     total, one = torch.eye(2 * DIM, dtype=keys.dtype), torch.eye(DIM, dtype=keys.dtype)
     for k, theta, eta, alpha in zip(keys, *(gate[0, 0] for gate in vars(used).values())):
         to_S = torch.cat([-theta * torch.outer(k, k), eta * one], 1)  # (14), (M k − 0) kᵀ

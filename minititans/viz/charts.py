@@ -98,7 +98,7 @@ def chart(
     above = 36 if legend and any(each.label for each in series) else 14
     drawing.add(Text(box.x, box.y - above, title, NORMAL, bold=True))
     middle = box.x + box.width / 2
-    left = box.x - max([48.0, *(16 + _text_width(words) for _, words in heights)])
+    left = box.x - max([48.0, *(16 + text_width(words) for _, words in heights)])
     drawing.add(Text(middle, box.y + box.height + 40, xlabel, NORMAL, "middle"))
     drawing.add(Text(left, box.y + box.height / 2, ylabel, NORMAL, "middle", upwards=True))
 
@@ -135,7 +135,10 @@ def bars(
     limit: float | None = None,
     colour: str | None = None,
 ) -> None:
-    """A vector as bars up and down from a line through the middle; the whole box is ±limit."""
+    """A vector as bars up and down from a line through the middle; the whole box is ±limit.
+
+    A bar that would leave the box ends there, with a gap near its end.
+    """
     values = _finite(title or "values", values)
     limit = limit or max(1e-12, float(np.abs(values).max()))
     middle, slot = box.y + box.height / 2, box.width / len(values)
@@ -143,10 +146,34 @@ def bars(
         height = min(1.0, abs(value) / limit) * box.height / 2
         top = middle - height if value > 0 else middle
         fill = colour or (RED if value > 0 else BLUE)
-        drawing.add(Rect(box.x + (place + 0.1) * slot, top, 0.8 * slot, height, fill))
+        x, width = box.x + (place + 0.1) * slot, 0.8 * slot
+        drawing.add(Rect(x, top, width, height, fill))
+        if abs(value) > limit * (1 + 1e-6):
+            gap = box.y + 5 if value > 0 else box.y + box.height - 9
+            drawing.add(Rect(x, gap, width, 4, "#FFFFFF"))
     drawing.add(Line(((box.x, middle), (box.x + box.width, middle)), GREY, 1))
     drawing.add(Rect(box.x, box.y, box.width, box.height, stroke=PALE))
     drawing.add(Text(box.x, box.y - 8, title, NORMAL, bold=True))
+
+
+def arrow(
+    drawing: Drawing,
+    points: Sequence[tuple[float, float]],
+    colour: str = INK,
+    width: float = 2.0,
+    dash: str = "",
+    head: float = 8.0,
+) -> None:
+    """A line through the points, with a head of `head` pixels at the last one."""
+    (ax, ay), (bx, by) = points[-2:]
+    length = math.hypot(bx - ax, by - ay)
+    drawing.add(Line(tuple(points), colour, width, dash))
+    if length < 1e-9:  # it points nowhere
+        return
+    head = min(head, length)
+    dx, dy = head * (bx - ax) / length, head * (by - ay) / length
+    sides = [(bx - dx + side * dy, by - dy - side * dx) for side in (-0.55, 0.55)]
+    drawing.add(Line((sides[0], (bx, by), sides[1]), colour, width))
 
 
 def levels(values: np.ndarray, limit: float | None = None) -> np.ndarray:
@@ -183,7 +210,7 @@ class _Axis:
         if self.log:
             values = [value for value in _powers(low, high, count) if low <= value <= high]
         else:
-            step = _round_step((high - low) / count)
+            step = round_up((high - low) / count)
             first = math.ceil(low / step - 1e-9)
             values = [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
         return [(self(value), _words(value)) for value in values]
@@ -197,10 +224,14 @@ def _powers(low: float, high: float, count: int) -> list[float]:
     return [10.0**i for i in range(first, last + 1, max(1, (last - first) // count))]
 
 
-def _round_step(step: float) -> float:
-    """The next 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(step))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
+def round_up(number: float, digits: Sequence[float] = (1, 2, 5)) -> float:
+    """The next of these digits times a power of ten.
+
+    >>> round_up(0.3), round_up(2.0), round_up(709), round_up(709, (1, 3))
+    (0.5, 2.0, 1000.0, 1000.0)
+    """
+    power = 10.0 ** math.floor(math.log10(number))
+    return next(m * power for m in (*digits, 10) if m * power >= number * (1 - 1e-9))
 
 
 def _words(value: float) -> str:
@@ -227,11 +258,11 @@ def add_legend(drawing: Drawing, x: float, y: float, series: Sequence[Series]) -
             points = ((x, y), (x + 22, y)) if each.width else ((x + 11, y),)
             drawing.add(Line(points, each.colour, each.width, each.dash, each.dots))
             drawing.add(Text(x + 29, y + 5, each.label, SMALL))
-            x += 29 + _text_width(each.label) + 20
+            x += 29 + text_width(each.label) + 20
 
 
 @lru_cache(maxsize=1024)
-def _text_width(words: str, size: float = SMALL) -> float:
+def text_width(words: str, size: float = SMALL) -> float:
     """How many pixels the words take in the drawings' font."""
     font = get_font(findfont(FontProperties(family="DejaVu Sans")))
     font.set_size(size, 72)

@@ -1,16 +1,14 @@
 """What depth does: error against pairs, lengths and dimensions, and the depth explorer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import torch
 from torch import Tensor
 
-from minititans.experiments.depth import Learner, learning_curve
+from minititans.experiments.depth import Learner
 from minititans.experiments.depth_grid import SLOPES, Result
-from minititans.memory import MemoryState, chunked
-from minititans.memory.network import read
-from minititans.tasks.maps import Maps, unit_vectors
+from minititans.experiments.depth_maps import PAIRS, DepthTrace, Race, depth_trace
+from minititans.experiments.fading import ADDING, PLAIN, Fading
 from minititans.viz.charts import ERROR, GREY, NORMAL, Box, Series, add_legend, chart
 from minititans.viz.drawing import INK, PALE, Drawing, Text
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
@@ -18,8 +16,6 @@ from minititans.viz.style import BLUE, GREEN, ORANGE, RED
 
 COLOURS = {1: BLUE, 2: ORANGE, 3: GREEN, 4: RED}
 DASHES = {1: "", 2: "9 4", 3: "3 3", 4: "12 3 3 3"}  # so that the lines differ in grey too
-PAIRS = (0, 8, 16, 32, 64, 128, 256, 512)
-ASKED = 60  # keys that the explorer asks for
 
 
 def draw_fit(
@@ -44,6 +40,7 @@ def binned(curve: Tensor) -> tuple[list[float], list[float]]:
 
     Gives the number of pairs in each stretch's middle, and the mean there.
 
+    >>> import torch
     >>> binned(torch.tensor([4.0, 3.0, 2.0, 1.0]))
     ([1.0, 2.5], [3.0, 1.5])
     """
@@ -56,30 +53,47 @@ def binned(curve: Tensor) -> tuple[list[float], list[float]]:
     return places, means
 
 
-def draw_curves(
-    panels: Mapping[str, Mapping[int, Tensor]], floors: Mapping[str, float], trained: int
-) -> Drawing:
-    """Error against the pairs read, a panel a task, a line a depth (`[seeds, pairs]` each).
+def draw_curves(race: Race) -> Drawing:
+    """Error against the pairs read: a panel for each kind of map, a line for each depth.
 
-    floors: the error of the best matrix, a dotted line; where it is almost zero, the axis is
-    logarithmic, so that small errors can be told apart.
+    The best matrix is a dotted line; where its error is almost zero, the axis is logarithmic, so
+    that small errors can be told apart.
     """
-    width = 820 / len(panels) - 70
+    width = 820 / len(race.curves) - 70
     drawing, best, lines = Drawing(900, 430), None, []
-    drawing.add(Text(75, 24, "Error of predictions on new maps", NORMAL, bold=True))
-    for place, (name, curves) in enumerate(panels.items()):
+    drawing.add(Text(75, 24, "Errors of predictions on new maps", NORMAL, bold=True))
+    for place, (name, curves) in enumerate(race.curves.items()):
         box = Box(75 + place * (width + 80), 105, width, 250)
         lines = depth_lines({depth: binned(curve.mean(0)) for depth, curve in curves.items()})
         ends = [min(line.x[0] for line in lines), max(line.x[-1] for line in lines)]
-        best = Series(ends, [floors[name]] * 2, "the best matrix", INK, "2 3", width=1.5)
-        small = floors[name] < 0.01
+        floor = race.best[name].mean().item()
+        best = Series(ends, [floor] * 2, "the best matrix", INK, "2 3", width=1.5)
+        small = floor < 0.01
         chart(
             drawing, box, lines if small else [*lines, best], title=f"{name} maps", log_x=True,
             xlabel="pairs read", ylabel=ERROR + ", log" * small,
             ylim=(0.003, 1.5) if small else (0, 1.2), log_y=small,
-            marks=[(trained, "trained", GREY)], legend=False,
+            marks=[(race.trained, "trained", GREY)], legend=False,
         )  # fmt: skip
     add_legend(drawing, 75, 48, [*lines, best])
+    return drawing
+
+
+def draw_fading(fading: Fading) -> Drawing:
+    """Error of memories whose lower layers have faded, against the share of them that is left."""
+    drawing, left = Drawing(900, 400), fading.config.left
+    colours = {PLAIN: RED, ADDING: BLUE}
+    lines = [
+        Series(left, errors.mean(0), f"{layers} layers, depth {depth}", colours[layers],
+               DASHES[depth - 1], dots=4)
+        for (layers, depth), errors in fading.errors.items()
+    ]  # fmt: skip
+    matrix = Series([left[-1], left[0]], [fading.matrix.mean()] * 2, "", INK, "2 3", width=1.5)
+    chart(
+        drawing, Box(80, 75, 780, 250), [*lines, matrix],
+        title="How well a faded memory still learns (dotted: a matrix)",
+        xlabel="share left of the layers below the last", ylabel=ERROR, log_x=True, ylim=(0, 1.1),
+    )  # fmt: skip
     return drawing
 
 
@@ -90,7 +104,7 @@ def draw_recall(pairs: Sequence[int], errors: Mapping[int, Sequence[Tensor]], di
     theory = [max(0.0, 1 - dim / n) for n in pairs]
     best = Series(pairs, theory, "best matrix, in theory", INK, "2 3", width=1.5)
     chart(
-        drawing, Box(80, 75, 780, 250), [*lines, best], title="Random pairs, asked again",
+        drawing, Box(80, 75, 780, 250), [*lines, best], title="Recall of lists of random pairs",
         xlabel="pairs in the list", ylabel=ERROR, log_x=True, ylim=(0, 1.5),
     )  # fmt: skip
     return drawing
@@ -148,46 +162,9 @@ def depth_lines(points: Mapping[int, tuple[Sequence[float], Sequence[float]]]) -
     ]
 
 
-@dataclass(frozen=True)
-class DepthTrace:
-    """What one memory knows of one map after some pairs: values of keys it has not read.
-
-    truth, matrix, answer: `[asked, dim]`; matrix is the answer of the best matrix for all pairs
-    """
-
-    truth: Tensor
-    matrix: Tensor
-    answer: Tensor
-
-    def error(self, answer: Tensor) -> float:
-        return (answer - self.truth).square().sum(-1).mean().item()
-
-
-@torch.no_grad()
-def depth_trace(learner: Learner, slope: float, pairs: int, number: int = 1) -> DepthTrace:
-    """Let the first seed's memory read some pairs of a map, then ask it for other keys.
-
-    number: which map; every number is another random one.
-    """
-    config = learner.config
-    rng = torch.Generator().manual_seed(number)
-    asked = unit_vectors(ASKED, config.maps.dim, rng)
-    maps = Maps(config.maps.dim, config.maps.units, slope)
-    keys, values = maps.batch(1, max(PAIRS), rng, asked)  # [1, pairs + asked, dim]
-    matrix = torch.linalg.lstsq(keys, values).solution[0]
-    alone = replace(learner, weights=[w[:1] for w in learner.weights], raw=learner.raw[:, :1])
-    state = MemoryState.start(alone.weights, 1)
-    if pairs > 0:
-        k, v = keys[None, :, :pairs], values[None, :, :pairs]
-        gates = alone.gates(1, pairs)
-        _, state = chunked(k, k, v, gates, state, config.chunk_size)
-    answer = read(state.weights, asked[None, None])[0, 0]
-    return DepthTrace(values[0, max(PAIRS) :], asked @ matrix, answer)
-
-
-def draw_depth(trace: DepthTrace, curves: Mapping[int, Tensor], depth: int, pairs: int) -> Drawing:
+def draw_depth(trace: DepthTrace, race: Race, kind: str, depth: int, pairs: int) -> Drawing:
     """Left what the memory answers, right how every depth's error falls with the pairs read."""
-    drawing = Drawing(900, 460)
+    drawing = Drawing(900, 450)
     ours, best = trace.error(trace.answer), trace.error(trace.matrix)
     truth, dots = trace.truth.flatten(), {"width": 0, "dots": 3}
     matrix = Series(truth, trace.matrix.flatten(), f"best matrix ({best:.2f})", PALE, **dots)
@@ -196,41 +173,34 @@ def draw_depth(trace: DepthTrace, curves: Mapping[int, Tensor], depth: int, pair
     )
     right = Series([-1.5, 1.5], [-1.5, 1.5], "right", INK, width=1)
     chart(
-        drawing, Box(75, 75, 320, 320), [right, matrix, answer],
+        drawing, Box(75, 75, 320, 310), [right, matrix, answer],
         title=f"Answers for new keys after {pairs} pairs (error)", xlabel="true value",
         ylabel="answer", xlim=(-1.5, 1.5), ylim=(-1.5, 1.5),
     )  # fmt: skip
-    lines = depth_lines({each: binned(curve.mean(0)) for each, curve in curves.items()})
+    lines = depth_lines({each: binned(curve.mean(0)) for each, curve in race.curves[kind].items()})
     lines = [
         replace(line, width=4.5 if line.label == f"depth {depth}" else 1.2, dots=0)
         for line in lines
     ]
     chart(
-        drawing, Box(500, 75, 370, 320), lines, title="The mean over many maps",
+        drawing, Box(500, 75, 370, 310), lines, title="The mean over 64 maps",
         xlabel="pairs read", ylabel=ERROR, log_x=True, xlim=(1, 600), ylim=(0, 1.2),
         marks=[(pairs, "", INK)] if pairs else [],
     )  # fmt: skip
     return drawing
 
 
-def depth_explorer(learners: Mapping[int, Learner]) -> Explorer:
+def depth_explorer(learners: Mapping[int, Learner], race: Race) -> Explorer:
     """Choose a map, a depth and how many pairs are read; the answers and the errors follow."""
-    curves = {
-        kind: {
-            depth: learning_curve(each, slope, max(PAIRS), tasks=16)
-            for depth, each in learners.items()
-        }
-        for kind, slope in SLOPES.items()
-    }
 
     def draw(kind: str, number: int, depth: int, pairs: int) -> Drawing:
         trace = depth_trace(learners[depth], SLOPES[kind], pairs, number)
-        return draw_depth(trace, curves[kind], depth, pairs)
+        return draw_depth(trace, race, kind, depth, pairs)
 
     return explorer(
         draw,
         kind=choice("folded", list(SLOPES), "kind of map"),
         number=slider(1, 1, 20, 1, "map number"),
-        depth=steps(3, list(learners), "depth"),
+        depth=steps(1, list(learners), "depth"),
         pairs=steps(128, PAIRS, "pairs read"),
     )

@@ -1,11 +1,14 @@
-"""The base of every widget: controls, and a picture that is drawn anew when one of them moves.
+"""The base of every widget: controls, and a picture that is redrawn when one of them moves.
 
     explorer(draw, theta=slider(0.5, 0, 1, 0.05), step=player(1, 1, 40))
 
 `draw(theta=..., step=...)` is a pure function and all there is to test: it returns a `Drawing`
 (fast), a matplotlib figure (slow), or a string, which is shown as a plain message. The view only
 carries values to `draw` and its result to the screen. In a stored notebook, where no kernel
-answers, the picture of the starting values stands in the widget's place.
+answers, the picture of the starting values takes the widget's place.
+
+Controls and picture are meant to be seen together on a small screen, so a drawing is scaled down
+to `TALLEST` pixels; beside up to three rows of controls a widget is then at most 620 pixels high.
 """
 
 import base64
@@ -23,6 +26,8 @@ from minititans.viz.drawing import Drawing, Text
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 WIDE = {"description_width": "initial"}
+TALLEST = 510  # pixels of a picture in a widget
+SPEEDS = {"½×": 2.0, "1×": 1.0, "4×": 0.25}  # of a player, and what its interval is multiplied by
 
 
 def slider(start, low, high, step=None, label: str = "") -> widgets.Widget:
@@ -47,9 +52,21 @@ def choice(start, options, label: str = "") -> widgets.Widget:
 
 
 def player(start: int, low: int, high: int, label: str = "", interval: int = 400) -> widgets.Widget:
-    """A slider over whole numbers with buttons to play, pause and repeat; interval is in ms."""
+    """A slider over whole numbers with buttons to play, pause and repeat, and a choice of speed.
+
+    interval: milliseconds from one number to the next at normal speed
+    """
     control = slider(start, low, high, 1, label)
     control.player = widgets.Play(value=start, min=low, max=high, interval=interval)
+    control.speed = widgets.ToggleButtons(
+        options=SPEEDS, value=1.0, style={"button_width": "46px"}, layout={"width": "160px"},
+        tooltips=["slow", "normal speed", "fast"],
+    )  # fmt: skip
+
+    def set_interval(change) -> None:
+        control.player.interval = round(interval * change["new"])
+
+    control.speed.observe(set_interval, "value")
     return control
 
 
@@ -103,7 +120,7 @@ def explorer(draw: Callable[..., Drawing | Figure | str], **controls: widgets.Wi
         row = [control]
         if isinstance(play := getattr(control, "player", None), widgets.Play):
             widgets.jslink((play, "value"), (control, "value"))  # in the browser, without a detour
-            row = [play, control]
+            row = [play, control, control.speed]
         rows.append(widgets.HBox(row))
     panel = widgets.Box(rows, layout={"flex_flow": "row wrap"})
     picture = widgets.HTML(layout={"width": "100%"})
@@ -126,10 +143,14 @@ def _attempt(draw: Callable, values: dict[str, Any]) -> Drawing | Figure | str:
 
 def _html(drawn: Drawing | Figure | str) -> str:
     if isinstance(drawn, Drawing):
-        return drawn.svg()
+        if drawn.height <= TALLEST:
+            return drawn.svg()
+        width = drawn.width * TALLEST / drawn.height
+        return f'<div style="max-width:{width:.0f}px">{drawn.svg()}</div>'
     if isinstance(drawn, Figure):
         data = base64.b64encode(_png(drawn)).decode()
-        width = drawn.get_size_inches()[0] * 100
+        width, height = (100 * inches for inches in drawn.get_size_inches())
+        width *= min(1, TALLEST / height)
         return f'<img src="data:image/png;base64,{data}" style="width:100%;max-width:{width:g}px">'
     return f'<div style="font-size:16px;padding:2em">{escape(drawn)}</div>'
 
@@ -147,7 +168,7 @@ def _png(drawn: Drawing | Figure | str) -> bytes:
 
 
 def _extremes(control: widgets.Widget) -> list[Any]:
-    if isinstance(control, widgets.Text):
+    if isinstance(control, widgets.Text | widgets.Textarea):
         return ["", control.value, "x", "Ω≈ç√ <b>&\"' " * 20]
     if hasattr(control, "min"):
         return [control.min, control.max]

@@ -2,6 +2,7 @@
 the capacity and drift explorer."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -29,7 +30,7 @@ def draw_overflow(pairs: Sequence[int], expected: Tensor, measured: Tensor, dim:
     line = Series(pairs, expected, "theory", KEEPS)
     return single_chart(
         [line, silence(0, pairs[-1]), *dots], xlim=(0, pairs[-1]), ylim=(0, 2),
-        title=f"A {dim} × {dim} matrix overflows: theory (line), measured (dots, one a seed)",
+        title=f"How wrong a {dim} × {dim} matrix is: theory (line), three seeds (dots)",
         xlabel="pairs written", ylabel="squared error", marks=[(dim, f"{dim} pairs", GREEN)],
     )  # fmt: skip
 
@@ -43,7 +44,7 @@ def draw_by_age(expected: Mapping[str, Tensor], measured: Mapping[str, Tensor]) 
         series.append(Series(age, measured[name].mean(0), "", colour, width=0, dots=3))
     return single_chart(
         [*series, silence(0, oldest)], xlim=(0, oldest), ylim=(0, 2.2),
-        title="How well each pair is remembered: theory (lines), mean of the seeds (dots)",
+        title="How wrong it is about each pair, by age: theory (lines), measured (dots)",
         xlabel="age: pairs written since", ylabel="squared error",
     )  # fmt: skip
 
@@ -51,7 +52,7 @@ def draw_by_age(expected: Mapping[str, Tensor], measured: Mapping[str, Tensor]) 
 def draw_drift(
     expected: Mapping[str, Tensor], measured: Mapping[str, Tensor], drift: Drift
 ) -> Drawing:
-    """Error over time while contexts change; expected: `[time]`, measured: `[seeds, time]`."""
+    """Error over time while contexts change: `[time]` expected, `[seeds, time]` measured."""
     series, tokens = [], range(drift.time)
     for (name, theory), colour in zip(expected.items(), (KEEPS, FORGETS, GREEN)):
         series.append(Series(tokens, theory, name, colour))
@@ -59,7 +60,7 @@ def draw_drift(
     changes = [(t, "the map changes", GREY) for t in range(drift.length, drift.time, drift.length)]
     return single_chart(
         [*series, silence(0, drift.time - 1)], xlim=(0, drift.time - 1), ylim=(0, 2.2),
-        title="Error before each token: theory (lines), mean of the seeds (dots)",
+        title="How wrong the memory is before each token: theory (lines), measured (dots)",
         xlabel="token", ylabel="squared error", marks=changes,
     )  # fmt: skip
 
@@ -75,7 +76,7 @@ def draw_valleys(
             series.append(Series(alphas, seed, "", colour, width=0, dots=3))
     return single_chart(
         series, height=420, log_x=True, ylim=(0, 1.4),
-        title="Error in contexts of 4 to 128 tokens: theory (lines), measured (dots, one a seed)",
+        title="Error against alpha, when the map changes every 4 to 128 tokens (dots: three seeds)",
         xlabel="alpha", ylabel="squared error",
     )  # fmt: skip
 
@@ -93,7 +94,7 @@ def draw_best_alpha(
         for i, (length, alphas) in enumerate(learned.items())
     ]
     one_over = Series(lengths, [1 / length for length in lengths], "1 / length", GREY, "5 4", 2)
-    line = Series(lengths, expected, "theory (line), grid (dots, one a seed)", FORGETS)
+    line = Series(lengths, expected, "theory (line), grid (dots, three seeds)", FORGETS)
     return single_chart(
         [line, one_over, *trained, *grid], log_x=True, log_y=True, ylim=(0.005, 1),
         title="The longer a context lasts, the less should be forgotten",
@@ -101,23 +102,8 @@ def draw_best_alpha(
     )  # fmt: skip
 
 
-def draw_norms(norms: Mapping[str, Tensor], bounds: Mapping[str, float]) -> Drawing:
-    """The memory's norm over time, `[time]` each, and the bounds as dashed lines."""
-    time = len(next(iter(norms.values())))
-    series = [
-        Series(range(1, time + 1), norm, name, colour)
-        for (name, norm), colour in zip(norms.items(), COLOURS)
-    ]
-    for name, bound in bounds.items():
-        series.append(Series([1, time], [bound, bound], name, GREY, "5 4", 2))
-    return single_chart(
-        series, height=420, title="The norm of the memory, and its bound", xlabel="token",
-        ylabel="‖M‖", xlim=(0, time),
-    )  # fmt: skip
-
-
 def draw_learned_alpha(learned: LearnedAlpha) -> Drawing:
-    """How the two alphas moved during training, a line for each seed."""
+    """How the two alphas moved during training, one line per seed."""
     series = []
     for gate, name, colour in (
         (learned.alpha_first, "alpha at the first token of a context", ORANGE),
@@ -134,7 +120,7 @@ def draw_learned_alpha(learned: LearnedAlpha) -> Drawing:
 
 def draw_life(lives: Mapping[str, MemoryLife], drift: Drift) -> Drawing:
     """Memories side by side: error over time, and in the end by age."""
-    drawing, tokens, last = Drawing(900, 640), range(drift.time), drift.time - 1
+    drawing, tokens, last = Drawing(900, 492), range(drift.time), drift.time - 1
     changes, older = [], []
     if drift.contexts > 1 and not drift.unrelated:
         changes = [(t, "", GREY) for t in range(drift.length, drift.time, drift.length)]
@@ -143,12 +129,12 @@ def draw_life(lives: Mapping[str, MemoryLife], drift: Drift) -> Drawing:
     before = [Series(tokens, x.before, n, c) for (n, x), c in zip(lives.items(), colours)]
     by_age = [Series(tokens, x.by_age, n, c) for (n, x), c in zip(lives.items(), colours)]
     chart(
-        drawing, Box(80, 64, 790, 190), [*before, silence(0, last)],
-        title="While reading: error before each token" + " (dashed: a change)" * bool(changes),
+        drawing, Box(80, 58, 790, 140), [*before, silence(0, last)],
+        title="While reading: error before each token" + " (dashed: a new rule)" * bool(changes),
         xlabel="token", ylabel="squared error", xlim=(0, last), ylim=(0, 3), marks=changes,
     )  # fmt: skip
     chart(
-        drawing, Box(80, 380, 790, 190), [*by_age, silence(0, last)],
+        drawing, Box(80, 306, 790, 140), [*by_age, silence(0, last)],
         title="In the end: error when asked for each token again, by age",
         xlabel="age: tokens since", ylabel="squared error", xlim=(0, last), ylim=(0, 3),
         marks=older,
@@ -157,21 +143,25 @@ def draw_life(lives: Mapping[str, MemoryLife], drift: Drift) -> Drawing:
 
 
 def forgetting_explorer() -> Explorer:
-    """alpha, theta, how often the truth changes and the memory's size: capacity and drift."""
+    """alpha, theta, how often the rule changes and the memory's size: capacity and drift."""
+
+    @lru_cache(maxsize=256)  # a slider often comes back to where it was
+    def with_and_without(drift: Drift, alpha: float) -> list[MemoryLife]:
+        return live(drift, torch.tensor([0.0, alpha]))
 
     def draw(alpha: float, theta: float, length: int, dim: int, unrelated: bool) -> Drawing | str:
         drift = Drift(length, contexts=96 // length, dim=dim, theta=theta, unrelated=unrelated)
-        lives = live(drift, torch.tensor([0.0, alpha]))
+        lives = with_and_without(drift, alpha)
         if not max(life.before.max() for life in lives) < 1e6:  # NaN counts
-            return "The memory has diverged: theta is too large. A key of norm 1 bears theta < 2."
+            return "The memory has diverged. With keys of norm 1, keep theta below 2."
         return draw_life(dict(zip(("alpha = 0", f"alpha = {alpha:.2f}"), lives)), drift)
 
-    truths = [("drift: a rule v = A k that changes", False), ("capacity: unrelated pairs", True)]
+    what = [("a rule v = A k that changes", False), ("unrelated pairs", True)]
     return explorer(
         draw,
-        alpha=slider(0.05, 0.0, 1.0, 0.01, "alpha: how much is forgotten"),
-        theta=slider(1.0, 0.0, 2.5, 0.1, "theta: how much is written"),
-        length=steps(24, [4, 8, 12, 16, 24, 32, 48, 96], "tokens until the rule changes"),
-        dim=steps(8, [2, 4, 8, 16, 32], "dimension d of the d × d memory"),
-        unrelated=choice(False, truths, "what is read"),
+        alpha=slider(0.05, 0.0, 1.0, 0.01, "alpha"),
+        theta=slider(1.0, 0.0, 2.5, 0.1, "theta"),
+        length=steps(24, [4, 8, 12, 16, 24, 32, 48, 96], "the rule changes every"),
+        dim=steps(8, [2, 4, 8, 16, 32], "d of the d × d memory"),
+        unrelated=choice(False, what, "it reads"),
     )

@@ -1,48 +1,78 @@
 """Pictures of a surprise that lingers: functions of what `experiments/momentum.py` and
-`experiments/glimpses.py` measured, and the event explorer."""
+`experiments/ringing.py` measured, and the event explorer."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
-import torch
 from torch import Tensor
 
-from minititans.experiments.glimpses import Learned
-from minititans.experiments.momentum import EventTrace, chunk_matrix, read_event
+from minititans.experiments.momentum import EventTrace, half_life, read_event
+from minititans.experiments.ringing import behaviour
 from minititans.viz.charts import GREY, Box, Series, chart
-from minititans.viz.drawing import Drawing, Text
-from minititans.viz.explorer import Explorer, explorer, slider
+from minititans.viz.drawing import Drawing, Rect, Text
+from minititans.viz.explorer import Explorer, choice, explorer, player, slider
 from minititans.viz.single import single_chart
 from minititans.viz.style import BLUE, COLOURS, GREEN, ORANGE, PURPLE, RED
 
 # A colour for each way to write, the same in every figure.
 WITH, SAME_THETA, SAME_TOTAL = BLUE, RED, ORANGE
+BAND = "#DDF1E9"  # behind the tokens of the event
+LOWEST, HIGHEST = -3.0, 4.0  # what is written beyond is cut off
 
 
-def draw_event(trace: EventTrace, others: Mapping[str, EventTrace] | None = None) -> Drawing:
+def draw_event(
+    trace: EventTrace,
+    others: Mapping[str, EventTrace] | None = None,
+    until: int | None = None,
+    note: str = "",
+) -> Drawing:
     """Both surprises over time, and below how much of the event is in the memory.
 
-    others: the same stream read with other gates, by name, for the lower chart only.
+    others: the same stream read with other gates, by name, for the lower chart only
+    until:  how many tokens have been read, all if None; note: words under the picture
     """
-    drawing, tokens = Drawing(900, 615), range(len(trace.past))
-    marks = [(trace.event, "the event", GREEN)]
-    limits = (0, len(trace.past) - 1)
+    tokens = range(len(trace.past))[:until]
+    upper, lower = Box(80, 62, 790, 140), Box(80, 282, 790, 150)
+    drawing, limits = Drawing(900, 482 + 26 * bool(note)), (0, len(trace.past) - 1)
+    for box in (upper, lower):
+        _band(drawing, box, trace, limits)
+    highest = max(trace.momentary.max(), trace.past.max()).item()
     chart(
-        drawing, Box(80, 64, 790, 185),
+        drawing, upper,
         [
-            Series(tokens, trace.momentary, "momentary surprise, theta · ‖u‖", RED, dots=3),
-            Series(tokens, trace.past, "past surprise, eta · ‖S‖ before it", BLUE, dots=3),
+            Series(tokens, trace.momentary[:until], "momentary: theta · ‖u‖", RED, dots=3),
+            Series(tokens, trace.past[:until], "past: eta · ‖S‖ of the token before", BLUE, dots=3),
         ],
-        title="What is written at each token", xlabel="", ylabel="norm", xlim=limits, marks=marks,
+        title="What is written at each token, from each of the two surprises",
+        ylabel="norm", xlim=limits, ylim=(0, 1.05 * highest or 1),
     )  # fmt: skip
-    series = [Series(tokens, trace.written, "with momentum", WITH, width=3)]
+    series = [Series(tokens, trace.written[:until], "with momentum", WITH, width=3)]
     for (name, other), colour in zip((others or {}).items(), (SAME_THETA, SAME_TOTAL, PURPLE)):
-        series.append(Series(tokens, other.written, name, colour, dash="7 4"))
+        series.append(Series(tokens, other.written[:until], name, colour, dash="7 4"))
     series.append(Series(limits, [1, 1], "", GREY, width=1))
     chart(
-        drawing, Box(80, 340, 790, 185), series, title="How much of the event is in the memory",
-        xlabel="token", ylabel="share", xlim=limits, ylim=(-0.25, 2.0), marks=marks,
+        drawing, lower, series, title="How much of the event is in the memory",
+        xlabel="token", ylabel="share", xlim=limits, ylim=_room(trace, *(others or {}).values()),
     )  # fmt: skip
+    if note:
+        drawing.add(Text(80, 498, note, 15, colour=GREY))
     return drawing
+
+
+def _band(drawing: Drawing, box: Box, trace: EventTrace, limits: tuple[float, float]) -> None:
+    """Mark the tokens at which the event is seen."""
+    token = box.width / (limits[1] - limits[0])
+    left = max(box.x, box.x + (trace.event - 0.5) * token)
+    right = min(box.x + box.width, box.x + (trace.event + trace.glimpses - 0.5) * token)
+    drawing.add(Rect(left, box.y, right - left, box.height, BAND))
+    drawing.add(Text(right + 5, box.y + 26, "the event", 13, colour=GREEN))
+
+
+def _room(*traces: EventTrace) -> tuple[float, float]:
+    """The lower chart's limits: wide enough for what was written, up to a point."""
+    low = min(trace.written.min().item() for trace in traces)
+    high = max(trace.written.max().item() for trace in traces)
+    return max(LOWEST, min(-0.25, low)), min(HIGHEST, max(1.5, 1.05 * high))
 
 
 def draw_aftermath(overlaps: Sequence[float], recall: Mapping[str, Tensor]) -> Drawing:
@@ -52,42 +82,8 @@ def draw_aftermath(overlaps: Sequence[float], recall: Mapping[str, Tensor]) -> D
         dash = "7 4" if colour == SAME_TOTAL else ""
         series.append(Series(overlaps, found.mean(1), name, colour, dash, dots=4))
     return single_chart(
-        series, title="How well what followed the event is recalled in the end",
+        series, title="How well the tokens after the event are recalled in the end",
         xlabel="overlap with the event", ylabel="recall", xlim=(0, 1), ylim=(0, 1),
-    )  # fmt: skip
-
-
-def draw_weights(weights: Mapping[str, Tensor]) -> Drawing:
-    """The weight of each glimpse in the final answer, beside the mean's."""
-    glimpses = len(next(iter(weights.values())))
-    tokens = range(1, glimpses + 1)
-    series = [
-        Series(tokens, weight, name, colour, dots=4)
-        for (name, weight), colour in zip(weights.items(), (SAME_THETA, WITH, GREEN))
-    ]
-    mean = Series(tokens, [1 / glimpses] * glimpses, "the mean of all", GREY, "5 4", 2)
-    return single_chart(
-        [*series, mean], title="What the memory's answer is made of",
-        xlabel="glimpse", ylabel="its weight", xlim=(1, glimpses),
-    )  # fmt: skip
-
-
-def draw_total_step(
-    fine: Tensor, expected: Mapping[float, Tensor], totals: Tensor, measured: Mapping[float, Tensor]
-) -> Drawing:
-    """Error against the total step theta / (1 − eta): theory as lines, measured as dots.
-
-    expected: eta to `[fine]`; measured: eta to `[seeds, totals]`.
-    """
-    series = []
-    for (eta, theory), colour in zip(expected.items(), (SAME_THETA, PURPLE, WITH)):
-        series.append(Series(fine, theory, f"eta = {eta:g}", colour))
-        for seed in measured[eta]:
-            series.append(Series(totals, seed, "", colour, width=0, dots=3.5))
-    return single_chart(
-        series, log_x=True, log_y=True, ylim=(0.01, 1),
-        title="Error after the last glimpse: theory (lines), measured (dots, one a seed)",
-        xlabel="total step theta / (1 − eta)", ylabel="squared error",
     )  # fmt: skip
 
 
@@ -100,15 +96,15 @@ def draw_ringing(errors: Mapping[str, Tensor]) -> Drawing:
     ends = (0, len(next(iter(errors.values()))) - 1)
     zero = Series(ends, (0, 0), "", GREY, width=1)
     return single_chart(
-        [*series, zero], title="One pair, again and again: how wrong the memory is about it",
-        xlabel="times read", ylabel="error / value", xlim=ends, ylim=(-0.8, 1),
+        [*series, zero], title="One pair, again and again: how wrong the memory still is",
+        xlabel="times read", ylabel="error", xlim=ends, ylim=(-0.8, 1),
     )  # fmt: skip
 
 
 def draw_limits(
     etas: Sequence[float], limits: Mapping[int, Tensor], measured: Mapping[int, Mapping]
 ) -> Drawing:
-    """Where a repeated key's error begins to grow, for several chunk sizes, and the law.
+    """Where a repeated key's error starts to grow, for several chunk sizes, and the law.
 
     limits: the theory at `etas` for each chunk size; measured: for a chunk size, eta to theta.
     """
@@ -121,79 +117,33 @@ def draw_limits(
         series.append(Series(etas, law, f"(1 − eta)/{size}", colour, "3 4", 2))
     return single_chart(
         series, height=440, log_y=True, ylim=(1e-3, 5), xlim=(0, 1),
-        title="The largest theta that a repeated key bears: theory, measured (dots), and the law",
+        title="The theta from which errors grow: theory (lines), trial (dots), a safe law (dotted)",
         xlabel="eta", ylabel="theta",
     )  # fmt: skip
 
 
-def draw_chapters(errors: Mapping[str, Tensor], floor: float) -> Drawing:
-    """The error within a chapter, averaged over chapters: `[seeds, glimpses]` each."""
-    series = [
-        Series(range(1, found.shape[1] + 1), found.mean(0), name, colour, dots=3.5)
-        for (name, found), colour in zip(errors.items(), (SAME_THETA, WITH, GREEN))
-    ]
-    glimpses = next(iter(errors.values())).shape[1]
-    best = Series([1, glimpses], [floor, floor], "the mean of 16", GREY, "5 4", 2)
-    return single_chart(
-        [*series, best], title="After a change of context", log_y=True, ylim=(0.01, 3),
-        xlabel="glimpse of the new fact", ylabel="squared error", xlim=(1, glimpses),
-    )  # fmt: skip
-
-
-def draw_learned(learned: Learned) -> Drawing:
-    """How the two etas moved during training, a line for each seed."""
-    series = []
-    for gate, name, colour in (
-        (learned.eta, "eta inside a chapter", BLUE),
-        (learned.eta_first, "eta at a chapter's first token", ORANGE),
-    ):
-        for number, course in enumerate(gate.T):
-            label = name if number == 0 else ""
-            series.append(Series(range(1, len(course) + 1), course, label, colour, width=2))
-    return single_chart(
-        series, title="Gates that learn when to let go (three seeds)",
-        xlabel="training step", ylabel="eta", ylim=(0, 1),
-    )  # fmt: skip
-
-
 def event_explorer() -> Explorer:
-    """eta, theta, where the event is and how often it is seen: both surprises over time."""
+    """Play one event: eta, theta, how long it lasts, and in which way it is written."""
+    read = lru_cache(maxsize=256)(read_event)  # while it plays, nothing is read twice
 
-    def draw(eta: float, theta: float, event: int, glimpses: int) -> Drawing:
-        total = theta / (1 - eta)
-        others = {
-            "same theta, eta = 0": read_event(theta, 0.0, event, glimpses),
-            f"same total step, theta = {total:.2f}": read_event(total, 0.0, event, glimpses),
-        }
-        drawing = draw_event(read_event(theta, eta, event, glimpses), others)
-        drawing.add(Text(80, 600, behaviour(theta, eta), 15, colour=GREY))
-        return drawing
+    def draw(token: int, eta: float, theta: float, glimpses: int, rule: str) -> Drawing:
+        others = {"eta = 0": read(theta, 0.0, glimpses=glimpses)}
+        step = theta * (1 - eta) if rule == "shares" else theta  # what (10) is given
+        if rule == "letter" and eta > 0:
+            total = theta / (1 - eta)
+            others[f"eta = 0, theta = {total:.2f}"] = read(total, 0.0, glimpses=glimpses)
+        others = {name: x for name, x in others.items() if x.written.abs().max() < 10}
+        lingers = f"A surprise halves every {half_life(eta):.1f} tokens." if eta else ""
+        note = f"{lingers} A pair that keeps coming is {behaviour(step, eta)}.".strip()
+        trace = read(theta, eta, glimpses=glimpses, rule=rule)
+        return draw_event(trace, others, token, note)
 
+    ways = [("as (10) says", "letter"), ("in shares", "shares")]
     return explorer(
         draw,
-        eta=slider(0.8, 0.0, 0.99, 0.01, "eta: past surprise kept"),
-        theta=slider(0.1, 0.0, 4.0, 0.05, "theta: momentary surprise written"),
-        event=slider(15, 0, 59, 1, "where the event is"),
-        glimpses=slider(1, 1, 40, 1, "tokens it lasts"),
+        token=player(40, 1, 60, "tokens read", interval=250),
+        eta=slider(0.8, 0.0, 0.99, 0.01, "eta"),
+        theta=slider(0.1, 0.0, 4.0, 0.05, "theta"),
+        glimpses=slider(1, 1, 40, 1, "the event lasts"),
+        rule=choice("letter", ways, "surprise is written"),
     )
-
-
-def behaviour(theta: float, eta: float) -> str:
-    """In words: how long surprise lingers, and what a pair does that comes again and again.
-
-    >>> behaviour(theta=0.5, eta=0.5)
-    'A surprise halves every 1.0 tokens. A pair that keeps coming is learned with ringing.'
-    """
-    lingers = "Without momentum nothing lingers."
-    if eta > 0:
-        halves = torch.log(torch.tensor(0.5)) / torch.log(torch.tensor(eta))
-        lingers = f"A surprise halves every {halves:.1f} tokens."
-    modes = torch.linalg.eigvals(chunk_matrix(theta, eta))
-    if theta == 0:
-        learned = "never learned: theta is 0"
-    elif modes.abs().max() >= 1 - 1e-9:
-        learned = "never learned: it swings more and more"
-    else:
-        rings = modes.imag.abs().max() > 1e-9 or modes.real.min() < -1e-9
-        learned = "learned with ringing" if rings else "learned without ringing"
-    return f"{lingers} A pair that keeps coming is {learned}."

@@ -76,6 +76,17 @@ def mean_error(pairs: int, dim: int, seeds: tuple[int, ...] = (0,)) -> float:
     return sum(hebbian_recall(pairs, dim, seed).error() for seed in seeds) / len(seeds)
 
 
+def pairs_held(dim: int, seed: int = 0, right: float = 0.9) -> int:
+    """How many random pairs a Hebbian matrix holds with this share of answers right.
+
+    Tried are counts that grow by a fifth; the last one before the share falls below is returned.
+    """
+    pairs = more = 4
+    while hebbian_recall(more, dim, seed).right() >= right:
+        pairs, more = more, int(1.2 * more) + 1
+    return pairs
+
+
 def draw_crosstalk(dims: tuple[int, ...], counts: tuple[int, ...], seeds=(0, 1, 2)) -> Drawing:
     """Measured error (dots) over the theory's lines, for several dimensions."""
     drawing, series = Drawing(900, 420), []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, bars, colour_scale, heatmap
+from minititans.viz.charts import GREY, NORMAL, SMALL, Box, bars, colour_scale, heatmap, round_up
 from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
 from minititans.viz.style import BLUE
@@ -23,7 +23,7 @@ STORY = (
     "A1", "B2", "C3", "A1", "B2", "C3", "A1", "B2", "C3", "D4", "A1", "B2", "C3", "D4",
     "A5", "B2", "C3", "A5", "B2", "C3", "D4", "A5", "B2", "C3",
 )  # fmt: skip
-LIMIT = 0.8  # the number with the fullest colour
+LIMIT = 1.1  # the number with the fullest colour, unless a larger one has to be shown
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def step_through(
 def draw_step(steps: Steps, token: int) -> Drawing:
     """What happened at one token, counted from 1."""
     t = token - 1
-    drawing = Drawing(900, 590)
-    _timeline(drawing, Box(60, 50, 820, 110), steps, t)
+    drawing = Drawing(900, 488)
+    _timeline(drawing, Box(60, 40, 820, 84), steps, t)
     name = steps.names[t]
     vectors = {
         f"key of {name[0]}": steps.keys[t],
@@ -95,23 +95,32 @@ def draw_step(steps: Steps, token: int) -> Drawing:
         "prediction M k": steps.predictions[t],
         "error v − M k": steps.errors[t],
     }
+    limit = _limit(1.2, *vectors.values())  # one for all four, so that heights can be compared
     for place, (title, vector) in enumerate(vectors.items()):
-        box = Box(60 + 210 * place, 238, 180, 84)
-        bars(drawing, box, vector, title=title, limit=1.0)
+        box = Box(60 + 210 * place, 178, 180, 64)
+        bars(drawing, box, vector, title=title, limit=limit)
+    for y, words in ((186, f"{limit:g}"), (215, "0"), (244, f"−{limit:g}")):
+        drawing.add(Text(52, y, words, SMALL, "end"))
     for x, sign in ((465, "−"), (675, "=")):
-        drawing.add(Text(x, 287, sign, 22, "middle"))
-    _matrices(drawing, 384, steps, t)
+        drawing.add(Text(x, 217, sign, 22, "middle"))
+    _matrices(drawing, 294, steps, t)
     return drawing
 
 
+def _limit(least: float, *shown: Tensor) -> float:
+    """The end of a scale: `least`, or a round number if something shown is larger."""
+    largest = max(float(each.abs().max()) for each in shown)
+    return least if largest <= least else round_up(largest, (1, 1.5, 2, 3, 5, 7))
+
+
 def _timeline(drawing: Drawing, box: Box, steps: Steps, now: int | None) -> None:
-    """A bar a token, as high as its surprise; what is still to come is pale."""
+    """One bar per token, as high as its surprise; what is still to come is pale."""
     t = len(steps.names) if now is None else now
-    slot, most = box.width / len(steps.names), 1.5
+    slot, most = box.width / len(steps.names), _limit(1.5, steps.surprise[: t + 1])
     bottom = box.y + box.height
     title = "Surprise of every token" + ("" if now is None else " so far")
-    drawing.add(Text(box.x, 24, title, NORMAL, bold=True))
-    for height in (0.5, 1.0, 1.5):
+    drawing.add(Text(box.x, 20, title, NORMAL, bold=True))
+    for height in (0.5, 1.0, 1.5) if most == 1.5 else (most / 2, most):
         y = bottom - height / most * box.height
         drawing.add(Line(((box.x, y), (box.x + box.width, y)), PALE, 1))
         drawing.add(Text(box.x - 8, y + 5, f"{height:g}", SMALL, "end"))
@@ -120,7 +129,7 @@ def _timeline(drawing: Drawing, box: Box, steps: Steps, now: int | None) -> None
         if i == t:
             drawing.add(Rect(x, box.y - 4, slot, box.height + 30, fill="#E8F1F8"))
         if i <= t:
-            height = min(1.0, surprise / most) * box.height
+            height = surprise / most * box.height
             colour = BLUE if now is None or i == t else "#8FBAD6"
             drawing.add(Rect(x + 5, bottom - height, slot - 10, height, colour))
         colour = INK if i <= t else "#AAAAAA"
@@ -128,7 +137,7 @@ def _timeline(drawing: Drawing, box: Box, steps: Steps, now: int | None) -> None
     drawing.add(Line(((box.x, bottom), (box.x + box.width, bottom)), INK, 1))
     if now is not None:
         words = f"token {t + 1} of {len(steps.names)}, surprise {float(steps.surprise[t]):.2f}"
-        drawing.add(Text(box.x + box.width, 24, words, NORMAL, "end", BLUE, bold=True))
+        drawing.add(Text(box.x + box.width, 20, words, NORMAL, "end", BLUE, bold=True))
 
 
 def _matrices(drawing: Drawing, y: float, steps: Steps, t: int) -> None:
@@ -140,18 +149,19 @@ def _matrices(drawing: Drawing, y: float, steps: Steps, t: int) -> None:
         ("S: what is written", S[t + 1], f"{steps.eta:.2f} · S − {steps.theta:.2f} · u"),
         ("M after", M[t + 1], f"{1 - steps.alpha:.2f} · M + S"),
     )
+    limit = _limit(LIMIT, *(matrix for _, matrix, _ in shown))
     for place, (title, matrix, formula) in enumerate(shown):
         box = Box(60 + 210 * place, y, 150, 150)
-        heatmap(drawing, box, matrix, title=title, limit=LIMIT)
-        drawing.add(Text(box.x, y + 170, formula, SMALL, colour=GREY))
-        drawing.add(Text(box.x, y + 188, f"norm {float(matrix.norm()):.2f}", SMALL, colour=GREY))
-    colour_scale(drawing, Box(690, y - 44, 150, 12), LIMIT)
+        heatmap(drawing, box, matrix, title=title, limit=limit)
+        drawing.add(Text(box.x, y + 168, formula, SMALL, colour=GREY))
+        drawing.add(Text(box.x, y + 185, f"norm {float(matrix.norm()):.2f}", SMALL, colour=GREY))
+    colour_scale(drawing, Box(730, y - 40, 110, 12), limit)
 
 
 def draw_surprise(steps: Steps) -> Drawing:
     """The surprise of every token of a story, and nothing else."""
-    drawing = Drawing(900, 200)
-    _timeline(drawing, Box(60, 50, 820, 110), steps, None)
+    drawing = Drawing(900, 190)
+    _timeline(drawing, Box(60, 40, 820, 110), steps, None)
     return drawing
 
 

@@ -72,6 +72,7 @@ def _which_inputs(wrong: list[bool], draws: list[Draw]) -> list[str]:
 def _one_factor(pairs: list[tuple[Tensor, Tensor]]) -> float | None:
     values = torch.cat([value.flatten() for value, _ in pairs]) if pairs else torch.empty(0)
     rights = torch.cat([right.flatten() for _, right in pairs]) if pairs else torch.empty(0)
+    values, rights = values.double(), rights.double()  # an answer may be whole numbers
     if values.numel() < 2 or not rights.any():
         return None
     factor = (values @ rights) / (rights @ rights)

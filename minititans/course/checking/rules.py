@@ -1,10 +1,10 @@
 """What a task may forbid, and how a check notices: `forbids=("autograd",)` or `("loop",)`.
 
 autograd: while the function runs, every way into autograd raises `Forbidden`
-loop:     the answer is asked for with fewer and with more tokens; whoever goes through the tokens
-          one by one leaves more operations behind when there are more of them
+loop:     the answer is asked for with fewer and with more tokens; a loop over the tokens
+          leaves more operations behind when there are more of them
 
-Both notice what a student does in good faith. Whoever wants to get around them can.
+Both notice what a student does in good faith. Someone who wants to get around them can.
 """
 
 import contextlib

@@ -116,11 +116,13 @@ def value_difference(name: str, value: Tensor | int, expected: Tensor | int) -> 
     """
     if not isinstance(value, Tensor):
         return f"{name} is {value}, expected {expected}."
-    worst = (value - expected).abs().argmax().item()
+    off = (value - expected).abs().masked_fill(value.isnan() & expected.isnan(), 0)
+    worst = off.argmax().item()
     index = [int(i) for i in np.unravel_index(worst, value.shape)]
     place = f"{name}{index}" if index else name
     found, wanted = value[tuple(index)].item(), expected[tuple(index)].item()
-    nothing = TOLERANCE * max(1.0, expected.abs().max().item())  # below it all is rounding
+    largest = expected.nan_to_num().abs().max().item()
+    nothing = TOLERANCE * max(1.0, largest)  # below it all is rounding
     found, wanted = (0.0 if abs(x) < nothing else x for x in (found, wanted))
     if f"{found:.4g}" != f"{wanted:.4g}":
         return f"{place} is {found:.4g}, expected {wanted:.4g}."

@@ -248,7 +248,7 @@ def step_and_tokens(draw):
 
 @LAB.task(
     "03.4",
-    "What one surprise writes in all",
+    "How much of one surprise is written",
     inputs=step_and_tokens,
     returns="total []",
     corners=({"eta": 1.0, "time": 1}, {"eta": 1.0, "time": 7}, {"eta": 0.0, "time": 7}),
@@ -289,7 +289,7 @@ def _(theta, eta, tokens):
 
 @effect_of_one_surprise.mistake(
     "infinite sum",
-    "This is what it comes to if one waits for ever. Here there are only so many tokens.",
+    "This is what it comes to if one waits forever. Here there are only `tokens` tokens.",
 )
 def _(theta, eta, tokens):
     return theta / (1 - eta)
@@ -326,7 +326,7 @@ def sequences(draw):
         "It is lab 02's loop over a sequence, with one more thing carried from token to token.",
         "Each row of the batch begins with the same W and with a momentum of zeros. After each "
         "write, read.",
-        "W, S = momentum_write(W, S, ...) inside; both are set anew where a row begins.",
+        "W, S = momentum_write(W, S, ...) inside; both are reset where a row begins.",
     ),
 )
 def momentum_memory(W, queries, keys, values, theta, eta):
@@ -346,7 +346,7 @@ def _(*inputs):
 
 
 @momentum_memory.mistake(
-    "momentum starts anew",
+    "momentum starts over",
     "The momentum begins at zero with every token, so nothing lingers. What has to live outside "
     "the loop over tokens?",
 )
@@ -373,7 +373,7 @@ def _(*inputs):
 
 @momentum_memory.mistake(
     "momentum crosses rows",
-    "Here weights begin anew with each row, but the momentum of the row before goes on.",
+    "Here weights start over with each row, but the momentum of the row before goes on.",
 )
 def _(W, queries, keys, values, theta, eta):
     S, readings = torch.zeros_like(W), []

@@ -320,7 +320,7 @@ def _(*inputs):
 
 
 @titans_memory.mistake(
-    "momentum starts anew", "The momentum begins at zero with every token, so nothing lingers."
+    "momentum starts over", "The momentum begins at zero with every token, so nothing lingers."
 )
 def _(*inputs):
     return walk(*inputs, new_momentum=True)

@@ -32,7 +32,7 @@ def weights_and_input(draw):
     hints=(
         "Follow x through the list of weights. What happens after each layer, and after which one "
         "does it not?",
-        "A layer is W x. SiLU stands between layers: after every one except the last.",
+        "A layer is W x. SiLU comes between layers: after every one except the last.",
         "Loop over weights[:-1] with F.silu, then multiply by weights[-1] alone.",
     ),
 )
@@ -63,8 +63,8 @@ def _(weights, x):
 
 @read_deep.mistake(
     "activation on the input",
-    "SiLU acts on what goes into the first layer. It stands between layers: nothing is between x "
-    "and the first one.",
+    "SiLU acts on what goes into the first layer. It belongs between layers: nothing comes "
+    "between x and the first one.",
 )
 def _(weights, x):
     for W in weights:
@@ -146,63 +146,63 @@ def two_layers_and_pair(draw):
     "05.3",
     "The error, propagated back",
     inputs=two_layers_and_pair,
-    returns=("delta1 [hidden]", "delta2 [d_value]"),
+    returns=("e1 [hidden]", "e2 [d_value]"),
     hints=(
-        "delta2 is what the last layer should have given more of. Through which numbers did the "
-        "first layer bring this error about?",
+        "e2 is what the last layer should have given more of. Through which numbers does the "
+        "first layer reach the answer?",
         "Back through W2 (from its outputs to its inputs), then back through SiLU: multiply by its "
         "slope, number by number. Where is the slope taken?",
-        "delta1 = (W2ᵀ delta2) ⊙ silu_slope(z) with z = W1 key.",
+        "e1 = (W2ᵀ e2) ⊙ silu_slope(z) with z = W1 key.",
     ),
 )
-def deltas(W1, W2, key, value):
+def layer_errors(W1, W2, key, value):
     _, errors = factors([W1[None], W2[None]], key[None, None], value[None, None])
     return tuple(error[0, 0] for error in errors)
 
 
-@deltas.mistake(
+@layer_errors.mistake(
     "sign of the error",
-    "Both deltas have the wrong sign. Here they say which way to go: value minus answer.",
+    "Both errors have the wrong sign. Here they say which way to go: value minus answer.",
 )
 def _(W1, W2, key, value):
-    return tuple(-delta for delta in deltas(W1, W2, key, value))
+    return tuple(-e for e in layer_errors(W1, W2, key, value))
 
 
-@deltas.mistake(
+@layer_errors.mistake(
     "slope forgotten",
-    "The last delta is right. On the way back to the first layer there is SiLU: where it is flat, "
-    "little comes through.",
+    "e2 is right. On the way back to the first layer there is SiLU: where it is flat, little "
+    "comes through.",
 )
 def _(W1, W2, key, value):
-    delta2 = deltas(W1, W2, key, value)[1]
-    return W2.T @ delta2, delta2
+    e2 = layer_errors(W1, W2, key, value)[1]
+    return W2.T @ e2, e2
 
 
-@deltas.mistake(
+@layer_errors.mistake(
     "slope at the wrong place",
     "The slope is taken at what comes out of SiLU. It belongs where SiLU is entered.",
 )
 def _(W1, W2, key, value):
-    delta2 = deltas(W1, W2, key, value)[1]
-    return (W2.T @ delta2) * silu_slope(F.silu(W1 @ key)), delta2
+    e2 = layer_errors(W1, W2, key, value)[1]
+    return (W2.T @ e2) * silu_slope(F.silu(W1 @ key)), e2
 
 
-@deltas.mistake(
+@layer_errors.mistake(
     "transposed matrix",
-    "Forwards W2 maps hidden to value. Backwards it has to map value to hidden.",
+    "Forwards W2 maps hidden to value. Backwards it must map value to hidden.",
 )
 def _(W1, W2, key, value):
-    delta2 = deltas(W1, W2, key, value)[1]
-    return (W2 @ delta2) * silu_slope(W1 @ key), delta2
+    e2 = layer_errors(W1, W2, key, value)[1]
+    return (W2 @ e2) * silu_slope(W1 @ key), e2
 
 
-@deltas.mistake(
+@layer_errors.mistake(
     "answer without activation",
-    "The last delta already differs: the memory's answer has SiLU between its layers.",
+    "e2 is already different: the memory's answer has SiLU between its layers.",
 )
 def _(W1, W2, key, value):
-    delta2 = value - W2 @ W1 @ key
-    return (W2.T @ delta2) * silu_slope(W1 @ key), delta2
+    e2 = value - W2 @ W1 @ key
+    return (W2.T @ e2) * silu_slope(W1 @ key), e2
 
 
 @LAB.task(
@@ -213,10 +213,10 @@ def _(W1, W2, key, value):
     hints=(
         "In lab 02 a layer's gradient was an outer product: error at its output, input at its "
         "input. What are the two for each of these layers?",
-        "Layer 1 takes the key in, layer 2 what SiLU gave. The errors are your deltas, up to a "
-        "sign.",
-        "Two outer products, each minus a delta along the rows. The columns of u1 are the key's; "
-        "those of u2 are what the second layer took in.",
+        "Layer 1 takes in the key, layer 2 what SiLU gave. The errors are those of your "
+        "layer_errors, up to a sign.",
+        "Two outer products, each with minus an error along the rows. Along the columns u1 has the "
+        "key, and u2 what the second layer took in.",
     ),
     forbids=("autograd",),
 )
@@ -226,13 +226,13 @@ def deep_surprise(W1, W2, key, value):
 
 def _by_hand(W1, W2, key, value):
     """The same without autograd, which answers to this task may not use."""
-    delta1, delta2 = deltas(W1, W2, key, value)
-    return -torch.outer(delta1, key), -torch.outer(delta2, F.silu(W1 @ key))
+    e1, e2 = layer_errors(W1, W2, key, value)
+    return -torch.outer(e1, key), -torch.outer(e2, F.silu(W1 @ key))
 
 
 @deep_surprise.mistake(
     "sign of the gradient",
-    "Both point the other way: delta ⊗ input is minus the gradient, and u is the gradient.",
+    "Both point the other way: error ⊗ input is minus the gradient, and u is the gradient.",
 )
 def _(W1, W2, key, value):
     return tuple(-u for u in _by_hand(W1, W2, key, value))
@@ -243,8 +243,8 @@ def _(W1, W2, key, value):
     "The second layer never sees W1 key. What does it really take in?",
 )
 def _(W1, W2, key, value):
-    delta2 = deltas(W1, W2, key, value)[1]
-    return _by_hand(W1, W2, key, value)[0], -torch.outer(delta2, W1 @ key)
+    e2 = layer_errors(W1, W2, key, value)[1]
+    return _by_hand(W1, W2, key, value)[0], -torch.outer(e2, W1 @ key)
 
 
 @deep_surprise.mistake(
@@ -252,8 +252,8 @@ def _(W1, W2, key, value):
     "The key goes into the first layer only. What comes into the second?",
 )
 def _(W1, W2, key, value):
-    delta2 = deltas(W1, W2, key, value)[1]
-    return _by_hand(W1, W2, key, value)[0], -torch.outer(delta2, key)
+    e2 = layer_errors(W1, W2, key, value)[1]
+    return _by_hand(W1, W2, key, value)[0], -torch.outer(e2, key)
 
 
 @deep_surprise.mistake(
@@ -268,8 +268,8 @@ def _(W1, W2, key, value):
     "slope forgotten", "The first layer's surprise lacks SiLU's slope on the way back."
 )
 def _(W1, W2, key, value):
-    delta2 = deltas(W1, W2, key, value)[1]
-    return -torch.outer(W2.T @ delta2, key), _by_hand(W1, W2, key, value)[1]
+    e2 = layer_errors(W1, W2, key, value)[1]
+    return -torch.outer(W2.T @ e2, key), _by_hand(W1, W2, key, value)[1]
 
 
 def deep_memory_and_pair(draw):

@@ -1,11 +1,14 @@
-"""Lab 06: training in parallel. Products of gates, H, D, G, a chunk read and written, streaming."""
+"""Lab 06: training in parallel. Products of gates, a chunk read and written, exact errors."""
 
 import torch
 
+from minititans.course.labs.corners import are_the_same_at_every_token
 from minititans.course.labs.rule import rule
 from minititans.course.labs.task import Lab
 from minititans.memory import MemoryState
 from minititans.memory import segment_products as library_products
+from minititans.memory.chunked import surprise
+from minititans.memory.gates import chunk_products
 from minititans.memory.scan import linear_recurrence
 
 LAB = Lab("06", "Training in parallel")
@@ -68,7 +71,8 @@ def _(gate):
 
 @segment_products.mistake(
     "something above the diagonal",
-    "Below the diagonal all is well. Above it has to be 0: what is written later is not there yet.",
+    "Below the diagonal all is well. Above it everything must be 0: what is written later is not "
+    "there yet.",
 )
 def _(gate):
     P = library_products(gate)
@@ -116,7 +120,8 @@ def three_gates(draw) -> dict:
         "Follow surprise i: with how much does it enter S_i, and what happens to it until S_t? "
         "Then follow one write from token s to token t.",
         "H is a segment product of eta, with theta_i on column i. D is a segment product of what "
-        "is not forgotten. G joins them: surprise i is in S_s, S_s is written, the write is left.",
+        "is not forgotten. G joins them: surprise i is in S_s, S_s is written, and part of that "
+        "write is left.",
         "Check two numbers on paper. H[1, 0] has theta of token 0 in it, not of token 1. G[1, 0] "
         "holds surprise 0 twice: as token 0 wrote it, faded once, and as token 1 wrote it again.",
     ),
@@ -148,7 +153,7 @@ def _(theta, eta, alpha):
 @chunk_matrices.mistake(
     "order of the product",
     "H and D are right. In G a surprise first lingers (H) and is then written and forgotten (D): "
-    "what acts first stands on the right.",
+    "what acts first goes on the right.",
 )
 def _(theta, eta, alpha):
     H, D, _ = chunk_matrices(theta, eta, alpha)
@@ -270,8 +275,8 @@ def library(W, S, W_start, position, queries, keys, values, theta, eta, alpha, c
     hints=(
         "W_t is a sum of three things: what is left of W, what came from S, and the surprises so "
         "far. Read each with the query and add.",
-        "All errors at once: values − keys @ W_start.T, one row a token. The third part is (G ⊙ "
-        "(Q Kᵀ)) times the errors.",
+        "All errors at once: E = values − keys @ W_start.T, one row per token. The third part is "
+        "(G ⊙ (Q Kᵀ)) E.",
         "W and S are read with all queries at once, queries @ W.T. beta and f scale the rows of "
         "that, so they need [:, None]. Then the three parts are added.",
     ),
@@ -330,7 +335,7 @@ def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
 
 @read_chunk.mistake(
     "overlaps transposed",
-    "The overlaps are on their side. Row t is the query of token t, column i the key of token i, "
+    "The overlaps are transposed. Row t is the query of token t, column i the key of token i, "
     "as in G.",
 )
 def _(W, S, W_start, queries, keys, *rest):
@@ -348,7 +353,7 @@ def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
 
 @read_chunk.mistake(
     "H for G",
-    "You weigh the surprises with H: that is the momentum of token t, not its weights, where "
+    "You weight the surprises with H: that is the momentum of token t, not its weights, where "
     "earlier momenta have been added up.",
 )
 def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
@@ -358,7 +363,7 @@ def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
 
 @read_chunk.mistake(
     "no mask",
-    "The overlaps are not weighed by G: every token sees every pair, also later ones.",
+    "The overlaps are not weighted by G: every token sees every pair, later ones included.",
 )
 def _(W, S, W_start, queries, keys, *rest):
     return _read(W, S, W_start, queries, keys, *rest, G=torch.ones_like(keys @ keys.T))
@@ -480,7 +485,7 @@ def stream_inputs(draw):
         {"chunk_size": 3, "position": 2, "time": 9},  # the end of one, two whole, a beginning
     ),
     hints=(
-        "How many tokens does the open chunk still take? Work them off, then the next chunk, until "
+        "How many tokens does the open chunk still take? Read those, then the next chunk, until "
         "no token is left.",
         "Each round: n = min(tokens left, chunk_size − position); read and write those n tokens; "
         "position moves on by n. When it reaches chunk_size, a new chunk begins.",
@@ -533,7 +538,7 @@ def _(state, *sequences_and_size):
 @stream.mistake(
     "start weights never renewed",
     "When a chunk is full, the next one begins with the weights of that moment. Here the old "
-    "W_start stays for ever.",
+    "W_start is never replaced.",
 )
 def _(state, *sequences_and_size):
     *sequences, chunk_size = sequences_and_size
@@ -552,8 +557,180 @@ def _(state, *sequences_and_size):
 
 @stream.mistake(
     "position not counted on",
-    "The answers are right; the position that you hand back is not where the open chunk stands.",
+    "The answers are right; the position that you return is not how far the open chunk has been "
+    "read.",
 )
 def _(state, *sequences_and_size):
     y, new = stream(state, *sequences_and_size)
     return y, (*new[:3], state[3])
+
+
+def closed_chunk(draw):
+    """A chunk that begins here: its first weights are those at the moment."""
+    return {name: x for name, x in open_chunk_to_write(draw).items() if name != "W_start"}
+
+
+@LAB.task(
+    "06.7",
+    "Exact errors",
+    inputs=closed_chunk,
+    returns="E [time, d_value]",
+    corners=({"eta": 1.0, "time": 6}, {"keys": are_the_same_at_every_token, "time": 6}),
+    hints=(
+        "Write e_1, e_2 and e_3 out on paper. e_1 is v_1 − W k_1: nothing has been written yet. "
+        "Which earlier errors does e_2 contain, and e_3, and times which numbers?",
+        "(Σ_i G⁻[t,i] e_i k_iᵀ) k_t is Σ_i G⁻[t,i] (k_i · k_t) e_i: the overlaps K Kᵀ again. Move "
+        "that sum to the left, where e_t is: (I + G⁻ ⊙ (K Kᵀ)) E = what is left on the right.",
+        "One row earlier: torch.cat of a first row (1 for beta, 0 for f and G) and all rows but "
+        "the last. Then torch.linalg.solve_triangular(left, right, upper=False), or row by row.",
+    ),
+)
+def chunk_errors(W, S, keys, values, theta, eta, alpha):
+    before = chunk_products(theta, eta, alpha).before()
+    return surprise(keys, values, before, [W], [S], [W], exact=True, residual=False)[2]
+
+
+def _system(W, S, keys, values, theta, eta, alpha, shift=("G", "f", "beta")):
+    """G⁻, the overlaps and the right-hand side; what `shift` does not name keeps its rows."""
+    P = chunk_products(theta, eta, alpha)
+    G, f, beta = (getattr(P.before() if x in shift else P, x) for x in ("G", "f", "beta"))
+    return G, keys @ keys.T, values - beta * (keys @ W.T) - f * (keys @ S.T)
+
+
+def _solve(left, right, upper=False):
+    """The triangle on one side of the diagonal of `left`, with ones on the diagonal."""
+    return torch.linalg.solve_triangular(left, right, upper=upper, unitriangular=True)
+
+
+@chunk_errors.mistake(
+    "rows not shifted",
+    "You take the rows of token t itself, from after its write. Its error is measured before: at "
+    "W_{t−1}, one row earlier in G, f and beta.",
+)
+def _(*inputs):
+    G, overlaps, right = _system(*inputs, shift=())
+    return torch.linalg.solve(torch.eye(len(G), dtype=G.dtype) + G * overlaps, right)
+
+
+@chunk_errors.mistake(
+    "rows not shifted, ones on the diagonal",
+    "You take the rows of token t itself, from after its write. Its error is measured before: at "
+    "W_{t−1}, one row earlier in G, f and beta.",
+)
+def _(*inputs):
+    G, overlaps, right = _system(*inputs, shift=())
+    return _solve(G * overlaps, right)
+
+
+@chunk_errors.mistake(
+    "only G shifted",
+    "G is one row earlier, f and beta are not: W and S have met the gates of token t too soon.",
+)
+def _(*inputs):
+    G, overlaps, right = _system(*inputs, shift=("G",))
+    return _solve(G * overlaps, right)
+
+
+@chunk_errors.mistake(
+    "last row at the top",
+    "Shifting with torch.roll brings the last row to the top. Before the first token beta is 1, "
+    "and f and G are 0.",
+)
+def _(W, S, keys, values, theta, eta, alpha):
+    P = chunk_products(theta, eta, alpha)
+    G, f, beta = (x.roll(1, 0) for x in (P.G, P.f, P.beta))
+    return _solve(G * (keys @ keys.T), values - beta * (keys @ W.T) - f * (keys @ S.T))
+
+
+@chunk_errors.mistake(
+    "nothing solved",
+    "This is the right-hand side alone: no token has learned from those before it in the chunk. "
+    "Solve the triangle (and with upper=True its empty half is solved).",
+)
+def _(*inputs):
+    return _system(*inputs)[2]
+
+
+@chunk_errors.mistake(
+    "transposed system",
+    "The triangle is turned over: your first token learns from the later ones. Row t needs the "
+    "errors before t, so the matrix is empty above its diagonal.",
+)
+def _(*inputs):
+    G, overlaps, right = _system(*inputs)
+    return _solve((G * overlaps).T, right, upper=True)
+
+
+@chunk_errors.mistake(
+    "overlaps without G",
+    "The overlaps fill the whole matrix, above the diagonal too. G⁻ says how much of an earlier "
+    "surprise is there, and that none of a later one is.",
+)
+def _(*inputs):
+    _, overlaps, right = _system(*inputs)
+    return torch.linalg.solve(torch.eye(len(overlaps), dtype=overlaps.dtype) + overlaps, right)
+
+
+@chunk_errors.mistake(
+    "sign of the sum",
+    "The errors before t come in with the wrong sign. A pair that was just written is answered "
+    "better: its error becomes smaller, not larger.",
+)
+def _(*inputs):
+    G, overlaps, right = _system(*inputs)
+    return _solve(-G * overlaps, right)
+
+
+@chunk_errors.mistake(
+    "multiplied, not solved",
+    "You multiply by the triangle. The errors are on both sides of the equation: solve for them.",
+)
+def _(*inputs):
+    G, overlaps, right = _system(*inputs)
+    return right - (G * overlaps) @ right
+
+
+@chunk_errors.mistake(
+    "old momentum forgotten",
+    "The momentum S from before goes on writing in this chunk: f⁻ of it is missing on the right.",
+)
+def _(W, S, *rest):
+    return chunk_errors(W, torch.zeros_like(S), *rest)
+
+
+@chunk_errors.mistake(
+    "old weights do not fade",
+    "The weights W from before are there, but they fade from token to token: beta⁻ of them is "
+    "left.",
+)
+def _(*inputs):
+    W, S, keys, values, theta, eta, alpha = inputs
+    G, overlaps, _ = _system(*inputs)
+    f = chunk_products(theta, eta, alpha).before().f
+    return _solve(G * overlaps, values - keys @ W.T - f * (keys @ S.T))
+
+
+@chunk_errors.mistake(
+    "frozen errors",
+    "All errors are measured at the weights with which the chunk began. Here each one is measured "
+    "at the weights just before its token.",
+)
+def _(W, S, keys, values, theta, eta, alpha):
+    return values - keys @ W.T
+
+
+@chunk_errors.mistake(
+    "H for G",
+    "You weight earlier errors with H: that is what is in the momentum, not in the weights.",
+)
+def _(*inputs):
+    _, overlaps, right = _system(*inputs)
+    H = chunk_products(*inputs[4:]).H
+    return _solve(torch.cat([torch.zeros_like(H[:1]), H[:-1]]) * overlaps, right)
+
+
+@chunk_errors.mistake(
+    "sign of the error", "The errors point the other way: here they are value minus answer."
+)
+def _(*inputs):
+    return -chunk_errors(*inputs)

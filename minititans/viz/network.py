@@ -1,0 +1,77 @@
+"""A memory of two layers as a picture: the way forward, the error's way back, the surprises."""
+
+from minititans.viz.charts import NORMAL, SMALL
+from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
+from minititans.viz.style import BLUE, RED
+
+WIDTH, HEIGHT, GAP, LEFT = 118, 56, 32, 16
+FORWARD, BACK, SURPRISE = 92, 200, 290  # tops of the three rows
+GREY, WEIGHTS, ERRORS = "#555555", "#E6F0F7", "#FBE9DD"
+
+
+def draw_network(residual: bool = False) -> Drawing:
+    """Shapes beside every symbol. residual: the first layer adds to the key, at length 1.
+
+    >>> draw_network()
+    Drawing(900 × 370)
+    """
+    drawing = Drawing(900, 370)
+    x = [LEFT + column * (WIDTH + GAP) for column in range(6)]
+    a = "a = unit(k + silu(z))" if residual else "a = silu(z)"
+    drawing.add(Text(LEFT, 24, "Forward: the memory answers", NORMAL, bold=True))
+    drawing.add(Text(LEFT, BACK - 16, "Back: the error", NORMAL, bold=True, colour=RED))
+    drawing.add(Text(LEFT, SURPRISE + 18, "Surprises", NORMAL, bold=True, colour=BLUE))
+    for column, formula, shape, fill in (
+        (0, "k", "[d_key]", "#FFFFFF"),
+        (1, "W₁", "[hidden, d_key]", WEIGHTS),
+        (2, "z = W₁ k", "[hidden]", "#FFFFFF"),
+        (3, a, "[hidden]", "#FFFFFF"),
+        (4, "W₂", "[d_value, hidden]", WEIGHTS),
+        (5, "M(k) = W₂ a", "[d_value]", "#FFFFFF"),
+    ):
+        _box(drawing, x[column], FORWARD, formula, shape, fill)
+        if column:
+            _arrow(drawing, ((x[column] - GAP, FORWARD + 28), (x[column], FORWARD + 28)), INK)
+    if residual:  # the key goes around the layer
+        top, far = FORWARD - 22, x[3] + WIDTH / 2
+        _arrow(drawing, ((x[0] + 59, FORWARD), (x[0] + 59, top), (far, top), (far, FORWARD)), INK)
+        drawing.add(Text(x[1] + 20, top - 6, "the key itself", SMALL))
+    for column, formula, shape in (
+        (5, "e₂ = v − M(k)", "[d_value]"),
+        (3, "g = W₂ᵀ e₂", "[hidden]"),
+        (2, "e₁ = silu′(z) ⊙ " + ("g′" if residual else "g"), "[hidden]"),
+    ):
+        _box(drawing, x[column], BACK, formula, shape, ERRORS)
+    y = BACK + 28
+    _arrow(drawing, ((x[5] + 59, FORWARD + HEIGHT), (x[5] + 59, BACK)), RED)
+    _arrow(drawing, ((x[5], y), (x[3] + WIDTH, y)), RED)
+    drawing.add(Text(x[4] + 59, y - 8, "through W₂ᵀ", SMALL, "middle", RED))
+    _arrow(drawing, ((x[3], y), (x[2] + WIDTH, y)), RED)
+    if residual:
+        drawing.add(Text(x[3] - 16, BACK - 8, "g′: g through unit", SMALL, "middle", RED))
+    for column, formula, shape, error in (
+        (4, "u₂ = −e₂ aᵀ", "[d_value, hidden]", 5),
+        (1, "u₁ = −e₁ kᵀ", "[hidden, d_key]", 2),
+    ):
+        _box(drawing, x[column], SURPRISE, formula, shape, WEIGHTS)
+        near, y = x[error] + 30, SURPRISE + 28
+        _arrow(drawing, ((near, BACK + HEIGHT), (near, y), (x[column] + WIDTH, y)), RED)
+        same = ((x[column] + 20, FORWARD + HEIGHT), (x[column] + 20, SURPRISE))
+        drawing.add(Line(same, BLUE, 1.2, "3 4"))
+    drawing.add(Text(x[1] + 26, FORWARD + HEIGHT + 22, "same shape", SMALL, colour=BLUE))
+    return drawing
+
+
+def _box(drawing: Drawing, x: float, y: float, formula: str, shape: str, fill: str) -> None:
+    drawing.add(Rect(x, y, WIDTH, HEIGHT, fill, GREY))
+    size = 15 if len(formula) < 15 else 12
+    drawing.add(Text(x + WIDTH / 2, y + 24, formula, size, "middle"))
+    drawing.add(Text(x + WIDTH / 2, y + 45, shape, 12, "middle", GREY))
+
+
+def _arrow(drawing: Drawing, points: tuple[tuple[float, float], ...], colour: str) -> None:
+    """A line with right angles and a head."""
+    (ax, ay), (bx, by) = points[-2:]
+    dx, dy = (bx > ax) - (bx < ax), (by > ay) - (by < ay)  # the way it points
+    head = [(bx - 7 * dx + side * 4.5 * dy, by - 7 * dy + side * 4.5 * dx) for side in (-1, 1)]
+    drawing.add(Line(points, colour, 1.6), Line((head[0], (bx, by), head[1]), colour, 1.6))

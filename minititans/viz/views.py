@@ -1,0 +1,121 @@
+"""Who sees whom, and through what: the masks of every variant side by side.
+
+`views` is the whole content: for each variant a table of queries and what they can see, `[time,
+persistent + time]`, with one of four numbers in each place. A test holds it to the layers
+themselves: what cannot be seen changes nothing.
+"""
+
+import torch
+from torch import Tensor
+
+from minititans.attention import window_mask
+from minititans.viz.charts import GREY, NORMAL, SMALL, Box, text_width
+from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
+from minititans.viz.explorer import Explorer, explorer, player, slider
+from minititans.viz.style import BLUE, GREEN, ORANGE
+
+NOT, ATTENTION, MEMORY, PERSISTENT = range(4)
+CHANNELS = {  # full colour, pale colour, words
+    ATTENTION: (BLUE, "#CFE3F0", "attention"),
+    MEMORY: (ORANGE, "#FBE9C3", "the memory"),
+    PERSISTENT: (GREEN, "#CBEADF", "attention to persistent tokens"),
+}
+TITLES = {
+    "transformer": "Transformer",
+    "swa": "sliding window",
+    "mac": "MAC: memory as context",
+    "mag": "MAG: memory as a gate",
+    "mal": "MAL: memory as a layer",
+    "lmm": "LMM: memory alone",
+}
+
+
+def views(variant: str, time: int, window: int, persistent: int) -> Tensor:
+    """Through what each token sees each other one, `[time, persistent + time]`: NOT, ATTENTION, …
+
+    Where there are two ways, attention is named: it is the exact one. window: tokens in a sliding
+    window, or in a segment of MAC. The plain baselines have no persistent tokens.
+
+    >>> views("mag", time=4, window=2, persistent=1)
+    tensor([[3, 1, 0, 0, 0],
+            [3, 1, 1, 0, 0],
+            [3, 2, 1, 1, 0],
+            [3, 2, 2, 1, 1]])
+    """
+    causal = window_mask(time, time, None)
+    place = torch.arange(time)
+    near = {
+        "transformer": causal,
+        "mac": causal & (place[:, None] // window == place // window),
+        "lmm": torch.zeros_like(causal),
+    }.get(variant, window_mask(time, time, window))
+    far = MEMORY if variant in ("mac", "mag", "mal", "lmm") else NOT
+    tokens = torch.where(near, ATTENTION, torch.where(causal, far, NOT))
+    if variant in ("transformer", "swa"):
+        return tokens
+    p = torch.full((time, persistent), PERSISTENT)
+    if variant == "lmm":
+        p.fill_(MEMORY)
+    if variant == "mal":  # p comes before the text, and leaves the window as the text goes on
+        distance = place[:, None] + persistent - torch.arange(persistent)  # [time, persistent]
+        p = torch.where(distance < window, PERSISTENT, MEMORY)
+    return torch.cat([p, tokens], 1)
+
+
+def draw_views(token: int, window: int, persistent: int, time: int = 24) -> Drawing:
+    """Six tables, in each the row of one token, counted from 1, in full colour."""
+    drawing = Drawing(900, 505)
+    drawing.add(Text(20, 24, f"What token {token} sees, and through what", NORMAL, bold=True))
+    x = 390.0
+    for full, _, words in CHANNELS.values():
+        drawing.add(Rect(x, 13, 13, 13, full), Text(x + 19, 24, words, SMALL))
+        x += 19 + text_width(words) + 22
+    for number, (variant, title) in enumerate(TITLES.items()):
+        box = Box(20 + 300 * (number % 3), 68 + 232 * (number // 3), 260, 168)
+        _table(drawing, box, views(variant, time, window, persistent), token - 1, title)
+    return drawing
+
+
+def _table(drawing: Drawing, box: Box, seen: Tensor, row: int, title: str) -> None:
+    time, columns = seen.shape
+    width, height = box.width / (time + 6), box.height / time  # room for six persistent tokens
+    left = box.x + box.width - columns * width
+    drawing.add(Text(box.x, box.y - 10, title, NORMAL, bold=True))
+    p = columns - time
+    drawing.add(Rect(left + p * width, box.y, time * width, box.height, fill="#F4F4F4"))
+    for i, line in enumerate(seen.tolist()):
+        for first, last, channel in _runs(line):
+            full, pale, _ = CHANNELS[channel]
+            place = left + first * width, box.y + i * height
+            size = (last - first) * width, height
+            drawing.add(Rect(*place, *size, full if i == row else pale))
+    if p:
+        edge = left + p * width
+        drawing.add(Line(((edge, box.y), (edge, box.y + box.height)), "#FFFFFF", 2.5))
+    top = box.y + row * height
+    drawing.add(Rect(left, top, columns * width, height, stroke=INK))
+    line = seen[row].tolist()
+    names = {ATTENTION: "attention", MEMORY: "memory", PERSISTENT: "persistent"}
+    words = [f"{name} {line.count(each)}" for each, name in names.items() if each in line]
+    drawing.add(Text(box.x, box.y + box.height + 19, ", ".join(words), SMALL, colour=GREY))
+
+
+def _runs(line: list[int]) -> list[tuple[int, int, int]]:
+    """Stretches of one number as (first, after the last, number); zeros are left out.
+
+    >>> _runs([0, 2, 2, 1])
+    [(1, 3, 2), (3, 4, 1)]
+    """
+    starts = [i for i in range(len(line)) if i == 0 or line[i] != line[i - 1]]
+    ends = [*starts[1:], len(line)]
+    return [(a, b, line[a]) for a, b in zip(starts, ends) if line[a] != NOT]
+
+
+def view_explorer() -> Explorer:
+    """Pick a token, and see whom it sees in every variant."""
+    return explorer(
+        draw_views,
+        token=player(16, 1, 24, "token", interval=500),
+        window=slider(6, 1, 24, 1, "window, or segment of MAC"),
+        persistent=slider(3, 0, 6, 1, "persistent tokens"),
+    )

@@ -1,0 +1,132 @@
+"""Pictures of needles show what was measured: words, bars, cells and lines."""
+
+import pytest
+import torch
+
+from minititans.experiments.needle_fading import DEPTHS, LENGTHS, Fading
+from minititans.experiments.paper import LENGTHS as PAPER_LENGTHS
+from minititans.experiments.paper import TABLE_2
+from minititans.experiments.results import Reading, Result
+from minititans.memory.trace import Trace
+from minititans.tasks.needle import VALUES, Needle, generator
+from minititans.viz.drawing import Line, Rect
+from minititans.viz.needle import (
+    LOOK,
+    draw_depths,
+    draw_found,
+    draw_haystacks,
+    draw_inside,
+    draw_losing,
+    lines_of,
+    word,
+)
+from minititans.viz.needle_widget import draw_fading, fading_explorer
+from minititans.viz.style import BLUE, ORANGE
+
+
+def test_every_token_has_a_name_of_its_own():
+    assert len({word(token) for token in range(64)}) == 64
+
+
+@pytest.mark.parametrize("kind", ["pk", "n", "w"])
+def test_a_haystack_shows_all_words_and_marks_the_answer(kind):
+    tokens, targets = Needle(kind, needles=1).batch(1, 40, generator(0, 0))
+    drawing = draw_haystacks({"a title": (tokens[0], targets[0])})
+    assert drawing.texts()[1:41] == [word(token) for token in tokens[0].tolist()]
+    fills = [s.fill for s in drawing.shapes if isinstance(s, Rect) and s.height == 25]
+    answers = Needle(kind).value_tokens
+    assert fills.count(LOOK["answer"][0]) == answers
+    assert fills.count(LOOK["needle"][0]) == 2 + answers
+    assert fills.count(LOOK["question"][0]) == 2
+
+
+def result(variant, seed, shares):
+    readings = [Reading(n, 128, share) for n, share in zip((24, 256, 1024, 16384), shares)]
+    return Result(variant, seed, 130_000, 4e-3, [], 1.0, [], readings)
+
+
+def test_lines_are_means_over_seeds_with_bars_of_one_standard_error():
+    runs = [result("lmm", seed, (1.0, 1.0, 1.0, share)) for seed, share in ((10, 0.5), (11, 0.9))]
+    line, *bars = lines_of("lmm", runs)
+    assert line.x == (1.0, 4.0, 64.0)  # 24 tokens are shorter than the training's
+    assert line.y == pytest.approx((100, 100, 70))
+    assert bars[-1].y == pytest.approx([50, 90])  # the spread of two seeds
+
+
+def test_the_paper_and_ours_are_side_by_side_for_each_kind():
+    runs = {kind: [result("lmm", 10, (1.0, 1.0, 0.9, 0.8))] for kind in ("pk", "w")}
+    texts = draw_found(runs, ("lmm", "mamba2")).texts()
+    for words in ("A passkey: ours", "A word: ours", "A passkey: the paper's table 2", "Mamba-2"):
+        assert words in texts
+    assert "MAC" not in texts and "A number: ours" not in texts
+
+
+def test_the_papers_table_is_whole():
+    for rows in TABLE_2.values():
+        assert {"lmm", "mac", "mag", "mal", "ttt", "mamba2", "deltanet"} == rows.keys()
+        assert all(len(row) == len(PAPER_LENGTHS) for row in rows.values())
+    assert TABLE_2["pk"]["deltanet"][-1] == 71.4 and TABLE_2["w"]["mac"][-1] == 95.2
+
+
+def test_the_inside_has_a_panel_for_surprise_theta_and_alpha():
+    series = torch.rand(2, 2, 50)
+    drawing = draw_inside(Trace(*[series] * 7), place=30, until=50, title="inside")
+    assert "head 2" in drawing.texts() and drawing.texts().count("the needle") == 3
+
+
+def test_losing_shows_every_model_and_a_dot_for_every_head():
+    lives = {"lmm": torch.tensor([[100.0, 1e4], [1e6, 1e12]]), "lmm-plain": torch.ones(2, 2) * 50}
+    old = {"lmm": ([256, 512], torch.tensor([1.0, 0.5]))}
+    new = {name: ([16, 64], torch.tensor([1.0, 0.2])) for name in lives}
+    drawing = draw_losing(lives, old, new)
+    dots = [s for s in drawing.shapes if isinstance(s, Line) and s.dots == 5]
+    assert sorted(len(s.points) for s in dots) == [4, 4]
+    assert {"LMM", "LMM, plain layers"} <= set(drawing.texts())
+
+
+def test_a_map_has_a_number_in_every_cell():
+    right = torch.arange(len(DEPTHS) * len(LENGTHS)).view(len(DEPTHS), -1) / 100
+    texts = draw_depths({"lmm": right, "mac": 1 - right}).texts()
+    for share in right.flatten().tolist():
+        assert f"{share:.2f}" in texts and f"{1 - share:.2f}" in texts
+
+
+def fading(shares):
+    """One needle at token 4, another at 20; asked at 8, 16 and 24. shares: [rows, moments]."""
+    said = torch.zeros(2, 3, 1, 64)
+    said[:, :, 0, 30] = 1 - torch.tensor(shares)
+    said[:, :, 0, 21] = torch.tensor(shares)
+    facts = torch.tensor([[2, 21], [3, 21]])
+    return Fading(torch.tensor([4, 20]), torch.tensor([8, 16, 24]), facts, said)
+
+
+def test_bars_are_probabilities_and_the_verdict_is_the_likeliest_value():
+    both = {"lmm": fading([[1.0, 0.75, 0.75]] * 2), "mac": fading([[1.0, 0.75, 0.25]] * 2)}
+    drawing = draw_fading(both, ("lmm", "mac"), place=4, moment=24)
+    heights = {
+        colour: [s.height for s in drawing.shapes if isinstance(s, Rect) and s.fill == colour]
+        for colour in (BLUE, ORANGE)
+    }
+    assert heights[BLUE] == pytest.approx([0.75 * 92, 0.25 * 92])
+    assert sum(heights[ORANGE]) == pytest.approx((0.25 + 0.75) * 92)
+    assert len(heights[ORANGE]) == 2 * (len(VALUES) - 1)
+    texts = drawing.texts()
+    assert f"says {word(21)}: right" in texts and f"says {word(30)}: wrong" in texts
+    assert "Asked 17 tokens after it." in texts
+
+
+def test_before_the_needle_there_is_no_verdict():
+    texts = draw_fading({"lmm": fading([[1.0] * 3] * 2)}, ("lmm", "lmm"), 20, 16).texts()
+    assert "It has not been read yet: any answer is a guess." in texts
+    assert not any("right" in text or "wrong" in text for text in texts)
+
+
+def test_the_widget_draws_at_every_corner():
+    both = {"lmm": fading([[1.0] * 3] * 2), "mac": fading([[0.2] * 3] * 2)}
+    widget = fading_explorer(both, "lmm", "mac", place=4, moment=16)
+    assert widget.values == {"asked": 2, "place": 4, "left": "lmm", "right": "mac"}
+    for corner in widget.corners():
+        assert widget.draw(**corner).texts()
+    before = widget.picture.value
+    widget.controls["asked"].value = 3
+    assert widget.picture.value != before and widget.controls["asked"].player is not None
