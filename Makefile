@@ -25,19 +25,19 @@ lab: setup  ## open JupyterLab on the course (only on this machine, with a token
 	$(PY) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(CURDIR)" \
 		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ALLOW_ROOT) $(LAB_ARGS)
 
-test: setup  ## run every test: tests/, docstring examples, notebooks, ruff
+test: setup  ## run every test: tests/, docstring examples, notebooks; then lint
 	$(PY) -m pytest $(TWO) $(TEST_ARGS)
 	$(PY) -m pytest --nbval notebooks/
 	$(PY) -m pytest --nbval solutions/
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+	@$(MAKE) --no-print-directory lint
 
 test-fast: setup  ## run tests/ and docstring examples, without those marked slow
 	$(PY) -m pytest $(TWO) -m "not slow" $(TEST_ARGS)
 
-lint: setup  ## check style and format, change nothing
+lint: setup  ## check style, format and types, change nothing
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m mypy
 
 format: setup  ## put every file into the house format
 	$(PY) -m ruff check --fix .
@@ -46,7 +46,7 @@ format: setup  ## put every file into the house format
 notebooks: setup  ## run every notebook again and store what it shows
 	$(PY) -m minititans.course.build
 
-screenshots: setup  ## make the README's pictures of the course anew (needs Chromium)
+screenshots: setup  ## take the README's pictures of the course again (needs Chromium)
 	$(PY) -m minititans.course.screenshots
 
 exercises: setup  ## make exercises/ from solutions/; an exercise you worked on is kept aside
@@ -59,7 +59,7 @@ doctor: setup  ## show what this machine offers and what to do about anything mi
 	$(PY) -m minititans.cli doctor
 
 clean:  ## remove what running things left behind, keep .venv
-	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) \
 		-type d -prune -exec rm -rf {} +
 
