@@ -25,7 +25,7 @@ from minititans.course.labs import Lab, all_labs, find_task
 from minititans.course.labs.draw import LARGE
 from minititans.memory.scan import linear_recurrence
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TASKS = [task for lab in all_labs().values() for task in lab.tasks]
 MISTAKES = [(task, mistake) for task in TASKS for mistake in task.mistakes]
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)

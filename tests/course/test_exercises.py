@@ -28,7 +28,7 @@ from minititans.course.exercises import (
 from minititans.course.hints import hint
 from minititans.course.labs import all_labs
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TASKS = [task for lab in all_labs().values() for task in lab.tasks]
 each_lab = pytest.mark.parametrize("solution", solutions(ROOT), ids=lambda path: path.stem)
 

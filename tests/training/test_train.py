@@ -284,7 +284,7 @@ def test_a_task_is_trained_by_its_name(tmp_path, name):
     assert "targets right" in train.report(result, "here")
 
 
-# Stopping and going on. tests/test_train_kill.py does it with SIGKILL.
+# Stopping and going on. tests/training/test_train_kill.py does it with SIGKILL.
 
 
 class Stopped(Exception):

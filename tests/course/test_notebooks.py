@@ -26,7 +26,7 @@ from minititans.course.build import (
 )
 from minititans.course.claims import OURS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COURSE = [source for source in sources(ROOT) if source.parent.name == "notebooks"]
 CLAIMS = ("claim", "does_not_reproduce")
 BUDGET = 60  # seconds a notebook may run on two cores

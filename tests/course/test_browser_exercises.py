@@ -16,7 +16,7 @@ from minititans.course.browser import (
     run_all,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = ROOT / "test-artefacts"
 
 pytestmark = [
