@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from minititans.course.browser import browser, jupyterlab, missing, open_notebook, run_all
+from minititans.course.making.browser import browser, jupyterlab, missing, open_notebook, run_all
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = ROOT / "test-artefacts"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minititans.course.browser import (
+from minititans.course.making.browser import (
     KERNEL,
     START_TIME,
     browser,

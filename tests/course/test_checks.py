@@ -19,10 +19,10 @@ from minititans.course.checking.judge import TOLERANCE, judge
 from minititans.course.checking.record import Attempt
 from minititans.course.checking.rules import DOORS, RULES
 from minititans.course.checks import examine
-from minititans.course.exercises import solutions
-from minititans.course.exercises_nbgrader import CHECK
 from minititans.course.labs import Lab, all_labs, find_task
 from minititans.course.labs.draw import LARGE
+from minititans.course.making.exercises import solutions
+from minititans.course.making.nbgrader_cells import CHECK
 from minititans.memory.scan import linear_recurrence
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,10 +9,10 @@ import pytest
 
 from minititans.course.checking.attempt import run_all
 from minititans.course.checking.judge import judge
-from minititans.course.exercises import exercise_text
 from minititans.course.grading import command, notebook, submissions, zygote
 from minititans.course.grading.isolation import DEFAULT_LIMITS
 from minititans.course.labs import all_labs, find_task
+from minititans.course.making.exercises import exercise_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")
