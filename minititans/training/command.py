@@ -12,7 +12,7 @@ from typing import Any
 from minititans.config import PRESETS, TitansConfig
 from minititans.training.config import DEFAULT_MODEL, TrainConfig, options
 
-DESCRIPTION = {
+DESCRIPTION: dict[str, Any] = {
     "description": "Train a model; alone, a small MAC on the built-in corpus in about ten "
     "minutes on two CPU cores.",
     "epilog": "In many processes: torchrun --nproc-per-node 2 -m minititans.train ...; each takes "

@@ -1,13 +1,12 @@
 """What comes out of a run: scores, a saved model, the loss curve, and text that it writes."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from minititans.files import read_json, write_whole
+from minititans.files import read_json, write_json
 from minititans.model import TitansLM
 from minititans.tasks import Task
 from minititans.tasks.ngram import NGram
@@ -43,9 +42,7 @@ def finish(
     }
     if task.held_out is not None:
         result |= ngram_score(config, task) | sample(config, task.held_out, model)
-    text = json.dumps(result, indent=2) + "\n"
-    with write_whole(folder / RESULT) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_json(folder / RESULT, result, indent=2)
     return result
 
 
