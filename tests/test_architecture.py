@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "minititans"
 # `with_parameters` must count a model's parameters: it asks the model, when it is called.
 ALLOWED = {("config", "model")}
+# Imported by the command line, which must answer without torch: they import the rest when it runs.
+BEFORE_TORCH = {
+    "cli.py", "config.py", "generation.py", "course/grading/command.py", "experiments/command.py",
+    "training/command.py",
+}  # fmt: skip
+LATE = BEFORE_TORCH | {
+    "course/grading/zygote.py",  # in the process that is locked in
+    "memory/triton/rule.py",  # where Triton is installed
+}
 
 
 def order() -> dict[str, int]:
@@ -60,6 +71,29 @@ def test_a_room_imports_only_from_rooms_above_it(name):
                 assert not same_row or name not in {
                     room(m) for f in (PACKAGE / other).rglob("*.py") for m in imports(f)
                 }
+
+
+def imported_late(path: Path) -> set[str]:
+    """What of minititans is imported inside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inside = [each for node in functions for each in ast.walk(node)]
+    return {
+        each.module
+        for each in inside
+        if isinstance(each, ast.ImportFrom) and each.module.split(".")[0] == "minititans"
+    }
+
+
+def test_modules_import_at_their_top_unless_they_must_start_without_torch():
+    late = {p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py") if imported_late(p)}
+    assert late == LATE
+
+
+def test_the_command_line_can_be_imported_without_torch():
+    names = [f"minititans.{name.removesuffix('.py').replace('/', '.')}" for name in BEFORE_TORCH]
+    program = f"import sys, {', '.join(names)}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0
 
 
 def test_the_memory_needs_nothing_but_what_everything_shares():
