@@ -1,20 +1,13 @@
-"""Who sees whom, and through what: the masks of every variant side by side.
+"""Who sees whom, and through what: the tables of every variant side by side."""
 
-`views` is the whole content: for each variant a table of queries and what they can see, `[time,
-persistent + time]`, with one of four numbers in each place. A test holds it to the layers
-themselves: what cannot be seen changes nothing.
-"""
-
-import torch
 from torch import Tensor
 
-from minititans.attention import window_mask
+from minititans.experiments.views import ATTENTION, MEMORY, NOT, PERSISTENT, views
 from minititans.viz.charts import GREY, NORMAL, SMALL, Box, text_width
 from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
 from minititans.viz.style import BLUE, GREEN, ORANGE
 
-NOT, ATTENTION, MEMORY, PERSISTENT = range(4)
 CHANNELS = {  # full colour, pale colour, words
     ATTENTION: (BLUE, "#CFE3F0", "attention"),
     MEMORY: (ORANGE, "#FBE9C3", "the memory"),
@@ -28,38 +21,6 @@ TITLES = {
     "mal": "MAL: memory as a layer",
     "lmm": "LMM: memory alone",
 }
-
-
-def views(variant: str, time: int, window: int, persistent: int) -> Tensor:
-    """Through what each token sees each other one, `[time, persistent + time]`: NOT, ATTENTION, …
-
-    Where there are two ways, attention is named: it is the exact one. window: tokens in a sliding
-    window, or in a segment of MAC. The plain baselines have no persistent tokens.
-
-    >>> views("mag", time=4, window=2, persistent=1)
-    tensor([[3, 1, 0, 0, 0],
-            [3, 1, 1, 0, 0],
-            [3, 2, 1, 1, 0],
-            [3, 2, 2, 1, 1]])
-    """
-    causal = window_mask(time, time, None)
-    place = torch.arange(time)
-    near = {
-        "transformer": causal,
-        "mac": causal & (place[:, None] // window == place // window),
-        "lmm": torch.zeros_like(causal),
-    }.get(variant, window_mask(time, time, window))
-    far = MEMORY if variant in ("mac", "mag", "mal", "lmm") else NOT
-    tokens = torch.where(near, ATTENTION, torch.where(causal, far, NOT))
-    if variant in ("transformer", "swa"):
-        return tokens
-    p = torch.full((time, persistent), PERSISTENT)
-    if variant == "lmm":
-        p.fill_(MEMORY)
-    if variant == "mal":  # p comes before the text, and leaves the window as the text goes on
-        distance = place[:, None] + persistent - torch.arange(persistent)  # [time, persistent]
-        p = torch.where(distance < window, PERSISTENT, MEMORY)
-    return torch.cat([p, tokens], 1)
 
 
 def draw_views(token: int, window: int, persistent: int, time: int = 24) -> Drawing:
