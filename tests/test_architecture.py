@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from minititans import palette
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "minititans"
 # `with_parameters` must count a model's parameters: it asks the model, when it is called.
@@ -100,3 +102,12 @@ def test_the_memory_needs_nothing_but_what_everything_shares():
     found = {room(m) for f in (PACKAGE / "memory").rglob("*.py") for m in imports(f)}
     shared = {name for name, row in order().items() if row == 0}
     assert found - {"memory", None} <= shared
+
+
+def test_the_palettes_colours_are_written_down_once():
+    colours = {each for each in vars(palette).values() if str(each).startswith("#")}
+    assert len(colours) > 10
+    for file in {*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")}:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        texts = {str(n.value).upper() for n in ast.walk(tree) if isinstance(n, ast.Constant)}
+        assert file.name == "palette.py" or not texts & colours, file

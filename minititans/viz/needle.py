@@ -10,6 +10,7 @@ from minititans.experiments.figures import LOOKS, NAMES, OTHERS
 from minititans.experiments.needle_fading import DEPTHS, LENGTHS
 from minititans.experiments.results import Result, by_variant, summary
 from minititans.memory.trace import Trace
+from minititans.palette import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, RED, WHITE
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import ASK, KEYS, MARK, NOISE, VALUES
 from minititans.viz.charts import (
@@ -23,8 +24,7 @@ from minititans.viz.charts import (
     heatmap,
     text_width,
 )  # fmt: skip
-from minititans.viz.drawing import INK, PALE, Drawing, Rect, Text
-from minititans.viz.style import BLUE, GREEN, ORANGE, PURPLE, RED
+from minititans.viz.drawing import Drawing, Rect, Text
 
 NOISE_WORDS = (  # a sentence, and 24 more
     "the grass is green while skies are blue "
@@ -35,10 +35,10 @@ CITIES = "Oslo Rome Lima Cairo Delhi Paris Quito Accra Bern Minsk Kyiv Seoul Tun
 SHORT = {"pk": "A passkey", "n": "A number", "w": "A word"}
 TRAINED = 256  # tokens in the longest haystack of our training
 LOOK = {  # fill and ink of a word: noise, a needle, a question, an answer that counts
-    "noise": ("#FFFFFF", GREY),
+    "noise": (WHITE, GREY),
     "needle": (ORANGE, INK),
     "question": ("#CFE3F1", INK),
-    "answer": (BLUE, "#FFFFFF"),
+    "answer": (BLUE, WHITE),
 }
 
 
@@ -242,7 +242,7 @@ def _depth_map(drawing: Drawing, box: Box, name: str, right: Tensor) -> None:
         drawing.add(Text(box.x - 8, middle, f"{100 * depth:.0f} %", SMALL, "end"))
         for column in range(len(LENGTHS)):
             share = float(right[row, column])
-            ink = "#FFFFFF" if share > 0.6 else INK
+            ink = WHITE if share > 0.6 else INK
             x = box.x + (column + 0.5) * wide
             drawing.add(Text(x, middle, f"{share:.2f}", SMALL, "middle", ink))
     for column, length in enumerate(LENGTHS):

@@ -5,10 +5,10 @@ from ipywidgets import Text as TextBox
 
 from minititans.experiments.sentence import Reading, read_text
 from minititans.experiments.sentence import pairs as pairs  # a notebook takes it from here
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, Series, chart
-from minititans.viz.drawing import INK, PALE, Drawing, Rect, Text
+from minititans.palette import BLUE, GREY, INK, ORANGE, PALE, RED
+from minititans.viz.charts import NORMAL, SMALL, Box, Series, chart
+from minititans.viz.drawing import Drawing, Rect, Text
 from minititans.viz.explorer import WIDE, Explorer, explorer, player, slider
-from minititans.viz.style import BLUE, ORANGE, RED
 
 LONGEST = 40  # letters that have room in a line of the drawing
 

@@ -3,10 +3,10 @@
 from minititans.experiments.hebbian import Recall, crosstalk, hebbian_recall, mean_error
 from minititans.experiments.hebbian import pairs_held as pairs_held  # notebooks take them from here
 from minititans.experiments.hebbian import random_pairs as random_pairs
-from minititans.viz.charts import ERROR, GREY, NORMAL, Box, Series, chart, colour_scale, heatmap
+from minititans.palette import BLUE, COLOURS, GREEN, GREY, RED
+from minititans.viz.charts import ERROR, NORMAL, Box, Series, chart, colour_scale, heatmap
 from minititans.viz.drawing import Drawing, Text
 from minititans.viz.explorer import Explorer, explorer, slider, steps
-from minititans.viz.style import BLUE, COLOURS, GREEN, RED
 
 
 def draw_crosstalk(dims: tuple[int, ...], counts: tuple[int, ...], seeds=(0, 1, 2)) -> Drawing:

@@ -3,10 +3,10 @@
 from torch import Tensor
 
 from minititans.experiments.stepping import STORY, Steps, step_through, story
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, bars, colour_scale, heatmap, round_up
-from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
+from minititans.palette import BLUE, FAINT, GREY, INK, NOW_BLUE, PALE, PAST_BLUE
+from minititans.viz.charts import NORMAL, SMALL, Box, bars, colour_scale, heatmap, round_up
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
-from minititans.viz.style import BLUE
 
 LIMIT = 1.1  # the number with the fullest colour, unless a larger one has to be shown
 
@@ -55,12 +55,12 @@ def _timeline(drawing: Drawing, box: Box, steps: Steps, now: int | None) -> None
     for i, (name, surprise) in enumerate(zip(steps.names, steps.surprise.tolist())):
         x = box.x + i * slot
         if i == t:
-            drawing.add(Rect(x, box.y - 4, slot, box.height + 30, fill="#E8F1F8"))
+            drawing.add(Rect(x, box.y - 4, slot, box.height + 30, fill=NOW_BLUE))
         if i <= t:
             height = surprise / most * box.height
-            colour = BLUE if now is None or i == t else "#8FBAD6"
+            colour = BLUE if now is None or i == t else PAST_BLUE
             drawing.add(Rect(x + 5, bottom - height, slot - 10, height, colour))
-        colour = INK if i <= t else "#AAAAAA"
+        colour = INK if i <= t else FAINT
         drawing.add(Text(x + slot / 2, bottom + 19, name, 14, "middle", colour, bold=i == t))
     drawing.add(Line(((box.x, bottom), (box.x + box.width, bottom)), INK, 1))
     if now is not None:

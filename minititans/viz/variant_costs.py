@@ -1,9 +1,9 @@
 """What the variants cost, as pictures."""
 
 from minititans.experiments.variant_costs import ATTENTION, VariantCost
+from minititans.palette import BLUE, GREEN, INK, ORANGE, PURPLE
 from minititans.viz.charts import Box, Series, add_legend, chart
-from minititans.viz.drawing import INK, Drawing
-from minititans.viz.style import BLUE, GREEN, ORANGE, PURPLE
+from minititans.viz.drawing import Drawing
 
 COLOURS = {"MAC": ORANGE, "MAG": PURPLE, "MAL": GREEN, "LMM": BLUE, ATTENTION: INK}
 

@@ -3,10 +3,10 @@
 from torch import Tensor
 
 from minititans.experiments.views import ATTENTION, MEMORY, NOT, PERSISTENT, views
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, text_width
-from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
+from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PAPER, WHITE
+from minititans.viz.charts import NORMAL, SMALL, Box, text_width
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
-from minititans.viz.style import BLUE, GREEN, ORANGE
 
 CHANNELS = {  # full colour, pale colour, words
     ATTENTION: (BLUE, "#CFE3F0", "attention"),
@@ -43,7 +43,7 @@ def _table(drawing: Drawing, box: Box, seen: Tensor, row: int, title: str) -> No
     left = box.x + box.width - columns * width
     drawing.add(Text(box.x, box.y - 10, title, NORMAL, bold=True))
     p = columns - time
-    drawing.add(Rect(left + p * width, box.y, time * width, box.height, fill="#F4F4F4"))
+    drawing.add(Rect(left + p * width, box.y, time * width, box.height, fill=PAPER))
     for i, line in enumerate(seen.tolist()):
         for first, last, channel in _runs(line):
             full, pale, _ = CHANNELS[channel]
@@ -52,7 +52,7 @@ def _table(drawing: Drawing, box: Box, seen: Tensor, row: int, title: str) -> No
             drawing.add(Rect(*place, *size, full if i == row else pale))
     if p:
         edge = left + p * width
-        drawing.add(Line(((edge, box.y), (edge, box.y + box.height)), "#FFFFFF", 2.5))
+        drawing.add(Line(((edge, box.y), (edge, box.y + box.height)), WHITE, 2.5))
     top = box.y + row * height
     drawing.add(Rect(left, top, columns * width, height, stroke=INK))
     line = seen[row].tolist()

@@ -13,6 +13,7 @@ from minititans.experiments.stepping import STORY, step_through, story
 from minititans.experiments.two_loops import reading_loss
 from minititans.experiments.writing import delta, delta_error, overwrite
 from minititans.memory import Gates, MemoryState, sequential
+from minititans.palette import BLUE, RED
 from minititans.viz.charts import Box, bars
 from minititans.viz.drawing import Drawing, Line, Pixels, Rect
 from minititans.viz.plane import plane_explorer
@@ -25,7 +26,6 @@ from minititans.viz.recall import (
     recall_explorer,
 )
 from minititans.viz.stepper import draw_step, draw_surprise, stepper
-from minititans.viz.style import BLUE, RED
 from minititans.viz.writing import draw_comparison, draw_overwrite
 
 TEXT = "to be or not to be, that is the question"
