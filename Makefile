@@ -44,13 +44,13 @@ format: setup  ## put every file into the house format
 	$(PY) -m ruff format .
 
 notebooks: setup  ## run every notebook again and store what it shows
-	$(PY) -m minititans.course.build
+	$(PY) -m minititans.course.making.build
 
 screenshots: setup  ## take the README's pictures of the course again (needs Chromium)
-	$(PY) -m minititans.course.screenshots
+	$(PY) -m minititans.course.making.screenshots
 
 exercises: setup  ## make exercises/ from solutions/; an exercise you worked on is kept aside
-	$(PY) -m minititans.course.exercises
+	$(PY) -m minititans.course.making.exercises
 
 bench: $(VENV)/.installed-bench  ## measure speed and memory (choose with BENCH_ARGS="...")
 	$(PY) -m benchmarks $(BENCH_ARGS)

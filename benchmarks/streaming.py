@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measurement import Measured, Progress
-from benchmarks.timing import ratio, summary, timed
+from benchmarks.timing import ratio, summary
 from minititans import NeuralMemory, TitansConfig, TitansLM
+from minititans.experiments.timing import timed
 
 BLOCK, REHEARSAL = 4096, 65_536
 LENGTHS = {"memory": 1_000_000, "model": 2_097_152}  # the paper's models go to 2M tokens

@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from benchmarks.measurement import Measured, Progress
+from minititans.experiments.timing import in_turns
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the things compared: what to run, and how often in a round.
-
-    A fast side runs several times while a slow one runs once, so that both are seen under
-    the same load; a round's result is the median of its calls.
-    """
+    """One of the things compared: what to run, and how often in a round, see `in_turns`."""
 
     run: Callable[[], object]
     calls: int = 1
@@ -26,23 +23,10 @@ def interleaved(
     progress: Progress = iter,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds a call, for each side one number a round. The first call of each is not counted."""
-    for side in sides.values():
-        side.run()
-    seconds = {name: [] for name in sides}
-    for _ in progress(range(rounds)):
-        for name, side in sides.items():
-            seconds[name].append(
-                statistics.median(timed(side.run, clock) for _ in range(side.calls))
-            )
-    return seconds
-
-
-def timed(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
-    """How long one call takes, in seconds."""
-    start = clock()
-    run()
-    return clock() - start
+    """Seconds per call, for each side one number per round. The first calls are not counted."""
+    runs = {name: side.run for name, side in sides.items()}
+    calls = {name: side.calls for name, side in sides.items()}
+    return in_turns(runs, progress(range(rounds)), clock, calls)
 
 
 def ratio(above: Sequence[float], below: Sequence[float], **details) -> Measured:

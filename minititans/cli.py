@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from minititans import __version__, generation
 from minititans.course.grading import command as grading
 from minititans.experiments.command import add_arguments as add_experiments
-from minititans.training.command import DESCRIPTION, add_arguments
+from minititans.training import command as training
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,9 +38,10 @@ def build_parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help=about_doctor, description=about_doctor)
     doctor.set_defaults(run=run_doctor)
 
-    train = commands.add_parser("train", help="train a model on text or on a task", **DESCRIPTION)
-    add_arguments(train)
-    train.set_defaults(run=run_train)
+    about_train = "train a model on text or on a task"
+    train = commands.add_parser("train", help=about_train, **training.DESCRIPTION)
+    training.add_arguments(train)
+    train.set_defaults(run=training.run)
 
     about_generate = "go on from a text with a trained model"
     generate = commands.add_parser("generate", help=about_generate, **generation.DESCRIPTION)
@@ -74,12 +75,6 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     findings = examine()
     print(report(findings, encoding=sys.stdout.encoding or "ascii"))
     return exit_code(findings)
-
-
-def run_train(arguments: argparse.Namespace) -> int:
-    from minititans.train import run
-
-    return run(arguments)
 
 
 def run_experiment(arguments: argparse.Namespace) -> int:

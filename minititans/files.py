@@ -45,6 +45,17 @@ def write_whole(path: str | os.PathLike) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """A text, written whole or not at all."""
+    with write_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | os.PathLike, content: Any, indent: int = 1) -> None:
+    """Plain data as JSON, written whole or not at all."""
+    write_text(path, json.dumps(content, indent=indent) + "\n")
+
+
 def left_behind(path: str | os.PathLike) -> list[Path]:
     """The temporary folders of processes that were killed while they wrote `path`."""
     path = Path(path)

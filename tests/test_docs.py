@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minititans.course.build import read_source
+from minititans.course.making.build import read_source
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

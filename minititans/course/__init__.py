@@ -1,4 +1,12 @@
-"""What the course in `notebooks/` needs beside the library."""
+"""What the course in `notebooks/` needs beside the library.
+
+claims.py                              what a notebook says it found
+checks.py, hints.py, progress_file.py  what an exercise calls
+labs/                                  the tasks: references, inputs, mistakes
+checking/                              behind `check`: run an answer and judge it
+grading/                               `minititans grade`: the same for a whole class
+making/                                how notebooks and exercises are made
+"""
 
 from importlib import import_module
 

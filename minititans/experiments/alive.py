@@ -20,7 +20,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from minititans.arguments import choice
-from minititans.files import write_whole
+from minititans.experiments.storing import made_with, markdown, store
 from minititans.memory import MemoryState, NeuralMemory
 
 DIM, HEADS = 32, 2
@@ -151,27 +151,18 @@ def table(found: list[Alive]) -> str:
     | --- | --- | --- | --- | --- | --- | --- |
     | random | plain | 2 | 16 | 15.0 | 0.0 | 1e-09 |
     """
-    head = [
-        "text",
-        "layers",
-        "depth",
-        "chunk",
-        *(f"{n:,}" for n in found[0].after),
-        "largest weight",
-    ]
-    rows = [head, ["---"] * len(head)]
+    after = [f"{n:,}" for n in found[0].after]
+    rows = []
     for each in found:
         shares = [f"{100 * share:.1f}" for share in each.learned]
         cell = [each.kind, each.layers, each.depth, each.chunk_size]
         rows.append([*cell, *shares, f"{each.largest[-1]:.1g}"])
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+    return markdown(["text", "layers", "depth", "chunk", *after, "largest weight"], rows)
 
 
 def save(file: Path, config: AliveConfig, found: list[Alive]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    content = {"config": asdict(config), "memories": [asdict(each) for each in found]}
-    with write_whole(file) as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    memories = [asdict(each) for each in found]
+    store(file, {"config": asdict(config), "memories": memories} | made_with())
 
 
 def load(file: Path) -> list[Alive]:

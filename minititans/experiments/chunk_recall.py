@@ -16,7 +16,7 @@ from statistics import mean
 from tqdm.auto import tqdm
 
 from minititans.experiments.needle import model_file
-from minititans.files import write_whole
+from minititans.experiments.storing import made_with, markdown, store
 from minititans.model import TitansLM
 from minititans.tasks.needle import Needle, accuracy
 
@@ -77,19 +77,16 @@ def table(found: Iterable[Recall]) -> str:
     | lmm | exact | 100 | 62 |
     """
     found = list(found)
-    head = ["model", "last layer", *map(str, found[0].sizes)]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for each in found:
         way = "exact" if each.exact else "frozen"
         rows.append([each.model, way, *(f"{100 * share:.0f}" for share in each.mean)])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown(["model", "last layer", *found[0].sizes], rows)
 
 
 def save(folder: Path, config: ChunkConfig, found: list[Recall]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    content = {"config": asdict(config), "memories": [asdict(each) for each in found]}
-    with write_whole(folder / "chunk.json") as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    memories = [asdict(each) for each in found]
+    store(folder / "chunk.json", {"config": asdict(config), "memories": memories} | made_with())
 
 
 def load(folder: Path) -> list[Recall]:

@@ -6,6 +6,12 @@ Nothing here imports torch before an experiment runs, so that `--help` answers a
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minititans.files import write_text, write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,16 +106,10 @@ def run_needle(arguments: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         print(f"minititans experiment needle: {error}", file=sys.stderr)
         return 2
-    from minititans.files import write_whole
-
     found = results.load_all(folder)  # with those of earlier runs
-    text = results.table(found)
-    with write_whole(folder / "table.md") as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    for name, only in (("needle.png", needle.SHOWN), ("all.png", None)):
-        with write_whole(folder / name) as temporary:
-            needle_figure(found, config, only).savefig(temporary, format="png")
-    print(text)
+    show_and_keep(folder / "table.md", results.table(found))
+    keep_figure(folder / "needle.png", needle_figure(found, config, needle.SHOWN))
+    keep_figure(folder / "all.png", needle_figure(found, config))
     print(f"\nIn {folder}: every result as JSON, table.md, needle.png and all.png")
     return 0
 
@@ -123,12 +123,7 @@ def run_depth(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"minititans experiment depth: {error}", file=sys.stderr)
         return 2
-    from minititans.files import write_whole
-
-    text = depth_grid.table(found)
-    with write_whole(folder / "table.md") as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    print(text)
+    show_and_keep(folder / "table.md", depth_grid.table(found))
     print(f"\nIn {folder}: every result as JSON, and table.md")
     return 0
 
@@ -136,7 +131,6 @@ def run_depth(arguments: argparse.Namespace) -> int:
 def run_alive(arguments: argparse.Namespace) -> int:
     from minititans.experiments import alive
     from minititans.experiments.figures import alive_figure
-    from minititans.files import write_whole
 
     given = {name: getattr(arguments, name) for name in ("after", "layers", "kinds")}
     try:
@@ -147,13 +141,9 @@ def run_alive(arguments: argparse.Namespace) -> int:
     folder, name = arguments.out, arguments.name
     found = alive.run(config, progress=not arguments.quiet)
     alive.save(folder / f"{name}.json", config, found)
-    text = alive.table(found)
-    with write_whole(folder / f"{name}.md") as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    show_and_keep(folder / f"{name}.md", alive.table(found))
     first = [each for each in found if each.kind == config.kinds[0]]
-    with write_whole(folder / f"{name}.png") as temporary:
-        alive_figure(first).savefig(temporary, format="png")
-    print(text)
+    keep_figure(folder / f"{name}.png", alive_figure(first))
     print(f"\nIn {folder}: {name}.json, {name}.md and {name}.png")
     return 0
 
@@ -161,7 +151,6 @@ def run_alive(arguments: argparse.Namespace) -> int:
 def run_chunk(arguments: argparse.Namespace) -> int:
     from minititans.experiments import chunk_recall
     from minititans.experiments.figures import chunk_figure
-    from minititans.files import write_whole
 
     config, folder = chunk_recall.ChunkConfig(seeds=arguments.seeds), arguments.out
     try:
@@ -170,14 +159,20 @@ def run_chunk(arguments: argparse.Namespace) -> int:
         print(f"minititans experiment chunk: {error}", file=sys.stderr)
         return 2
     chunk_recall.save(folder, config, found)
-    text = chunk_recall.table(found)
-    with write_whole(folder / "chunk.md") as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-    with write_whole(folder / "chunk.png") as temporary:
-        chunk_figure(found, config).savefig(temporary, format="png")
-    print(text)
+    show_and_keep(folder / "chunk.md", chunk_recall.table(found))
+    keep_figure(folder / "chunk.png", chunk_figure(found, config))
     print(f"\nIn {folder}: chunk.json, chunk.md and chunk.png")
     return 0
+
+
+def show_and_keep(file: Path, table: str) -> None:
+    write_text(file, table + "\n")
+    print(table)
+
+
+def keep_figure(file: Path, figure: "Figure") -> None:
+    with write_whole(file) as temporary:
+        figure.savefig(temporary, format="png")
 
 
 def names(text: str) -> tuple[str, ...]:

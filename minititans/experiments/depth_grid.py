@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from tqdm.auto import tqdm
 
 from minititans.experiments.depth import (
@@ -20,8 +19,7 @@ from minititans.experiments.depth import (
     learning_curve,
     meta_train,
 )
-from minititans.experiments.results import versions
-from minititans.files import write_whole
+from minititans.experiments.storing import made_with, markdown, store
 from minititans.tasks.maps import BENT, FOLDED, STRAIGHT, Maps
 
 DEPTHS = (1, 2, 3, 4)
@@ -94,10 +92,7 @@ def file_name(config: DepthConfig, depth: int) -> str:
 
 def save(file: Path, result: Result, config: DepthConfig) -> None:
     """The result with all that it depends on, written whole or not at all."""
-    about = {"config": as_json(config), "versions": versions(), "threads": torch.get_num_threads()}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(file) as temporary:
-        temporary.write_text(json.dumps(asdict(result) | about, indent=1) + "\n", encoding="utf-8")
+    store(file, asdict(result) | {"config": as_json(config)} | made_with())
 
 
 def load(file: str | Path, config: DepthConfig | None = None) -> Result:
@@ -136,8 +131,8 @@ def table(results: list[Result]) -> str:
     | 4 | 128 | 2 | 0.200 | 1 |
     """
     names = list(results[0].errors) if results else []
-    rows = [["dim", "pairs", "depth", *names, "seconds"], ["---"] * (4 + len(names))]
+    rows = []
     for r in results:
         means = [f"{sum(errors) / len(errors):.3f}" for errors in r.errors.values()]
         rows.append([r.dim, r.pairs, r.depth, *means, f"{r.seconds:.0f}"])
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+    return markdown(["dim", "pairs", "depth", *names, "seconds"], rows)

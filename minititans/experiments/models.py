@@ -7,7 +7,6 @@
 `python -m minititans.experiments.needle_models VARIANT` a model of the needle experiment.
 """
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -16,10 +15,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import torch
-
-from minititans.experiments.results import versions
-from minititans.files import read_json, write_whole
+from minititans.experiments.storing import made_with
+from minititans.files import read_json, write_json
 from minititans.model import TitansLM
 from minititans.training import log
 from minititans.training.command import command_of
@@ -82,8 +79,7 @@ def store(
         first_losses=list(losses[:FIRST]),
         losses=[round(mean(losses[i : i + PART]), 4) for i in range(0, len(losses), PART)],
         scores=scores,
-        versions=versions(),
-        threads=torch.get_num_threads(),
+        **made_with(),
     )
     keep(name, model, about, folder)
     return about
@@ -94,8 +90,7 @@ def keep(name: str, model: TitansLM, about: Record, folder: str | Path | None = 
     folder = models_folder() if folder is None else Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / f"{name}.safetensors")
-    with write_whole(folder / f"{name}.json") as temporary:
-        temporary.write_text(json.dumps(asdict(about), indent=1) + "\n", encoding="utf-8")
+    write_json(folder / f"{name}.json", asdict(about))
 
 
 def store_run(run: str | Path, name: str, folder: str | Path | None = None) -> Record:

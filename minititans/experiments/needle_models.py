@@ -11,11 +11,10 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
-import torch
-
 from minititans.experiments import models, results
 from minititans.experiments.needle import NeedleConfig, model_file
 from minititans.experiments.needle_training import each_loss, new_model
+from minititans.experiments.storing import made_with
 from minititans.model import TitansLM
 
 SEED = 10  # of the models that are stored
@@ -66,8 +65,7 @@ def store(
         first_losses=first_losses(config, variant, seed, models.FIRST),
         losses=[round(loss, 4) for loss in result.losses],
         scores={f"found at {each.length}": each.accuracy for each in result.readings},
-        versions=results.versions(),
-        threads=torch.get_num_threads(),
+        **made_with(),
     )
     models.keep(name_of(variant, config.kind), model, about, folder)
     return about

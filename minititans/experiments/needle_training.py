@@ -1,4 +1,8 @@
-"""How the models of the needle experiment are trained: the same batches, one rule for how long."""
+"""How the models of the needle experiment are trained: the same batches, one rule for how long.
+
+A loop of its own: `minititans.training` has no haystacks that grow when a model is ready, no rule
+for starting over, and another schedule.
+"""
 
 import json
 import math

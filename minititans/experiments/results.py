@@ -1,16 +1,14 @@
 """What an experiment with needles gave: a file for each trained model, and tables of them."""
 
 import json
-import platform
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import torch
 
-from minititans.files import write_whole
+from minititans.experiments.storing import made_with, markdown, store
 
 ORDER = ("mac", "mag", "mal", "lmm", "swa", "transformer")  # in tables; then all others by name
 
@@ -64,17 +62,7 @@ class Result:
 def save(file: Path, result: Result, config: dict[str, Any]) -> None:
     """The result with all that it depends on, written whole or not at all."""
     readings = [asdict(r) | {"error": round(r.error, 4)} for r in result.readings]
-    about = {"config": config, "versions": versions(), "threads": torch.get_num_threads()}
-    text = json.dumps(asdict(result) | {"readings": readings} | about, indent=1)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(file) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
-
-
-def versions() -> dict[str, str]:
-    """Of what a number was computed with."""
-    found = {name: metadata.version(name) for name in ("minititans", "torch", "numpy")}
-    return found | {"python": platform.python_version()}
+    store(file, asdict(result) | {"readings": readings, "config": config} | made_with())
 
 
 def load(file: Path) -> Result:
@@ -121,7 +109,7 @@ def table(results: list[Result]) -> str:
     """
     lengths = sorted({reading.length for result in results for reading in result.readings})
     head = ["model", "seeds", "parameters", "rate", "steps", "loss", *(f"{n:,}" for n in lengths)]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for variant, runs in by_variant(results).items():
         found = {length: f"{100 * p:.0f} ± {100 * e:.0f}" for length, p, e in summary(runs)}
         steps = sorted({result.steps for result in runs})
@@ -131,7 +119,7 @@ def table(results: list[Result]) -> str:
             " to ".join(f"{n:,}" for n in dict.fromkeys((steps[0], steps[-1]))), f"{loss:.4f}",
             *(found.get(length, "") for length in lengths),
         ])  # fmt: skip
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+    return markdown(head, rows)
 
 
 def by_variant(results: list[Result]) -> dict[str, list[Result]]:

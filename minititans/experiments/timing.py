@@ -1,7 +1,8 @@
 """How long things take, measured on a machine that may be busy with other things."""
 
+import statistics
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 import torch
@@ -24,17 +25,37 @@ def fastest(sides: dict[Name, Callable[[], object]], rounds: int = 7) -> dict[Na
     clock = time.process_time if fine else time.perf_counter
     torch.set_num_threads(1)
     try:
-        for run in sides.values():
-            run()  # the first call is slower and does not count
-        best = dict.fromkeys(sides, float("inf"))
-        for _ in range(rounds):
-            for name, run in sides.items():
-                began = clock()
-                run()
-                best[name] = min(best[name], clock() - began)
-        return best
+        return {name: min(each) for name, each in in_turns(sides, range(rounds), clock).items()}
     finally:
         torch.set_num_threads(threads)
+
+
+def in_turns(
+    sides: Mapping[Name, Callable[[], object]],
+    rounds: Iterable[object],
+    clock: Callable[[], float] = time.perf_counter,
+    calls: Mapping[Name, int] | None = None,
+) -> dict[Name, list[float]]:
+    """Seconds per call: for each side one number per round, the median of its calls.
+
+    calls: of each side in a round, 1 if it is not named. A fast side may run several times while a
+    slow one runs once, so that both are seen under the same load.
+    """
+    for run in sides.values():
+        run()  # the first call is slower and does not count
+    seconds: dict[Name, list[float]] = {name: [] for name in sides}
+    for _ in rounds:
+        for name, run in sides.items():
+            times = (timed(run, clock) for _ in range((calls or {}).get(name, 1)))
+            seconds[name].append(statistics.median(times))
+    return seconds
+
+
+def timed(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """How long one call takes, in seconds."""
+    start = clock()
+    run()
+    return clock() - start
 
 
 def straight_line(x: list[float], y: list[float]) -> tuple[float, float, float]:

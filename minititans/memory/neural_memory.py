@@ -1,8 +1,7 @@
 """The memory as a layer: from any sequence to keys, values, queries and gates, and back.
 
-Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of length 1, a short
-causal convolution after each projection, and a norm and a gate before the output projection. Ours
-is that values are no longer than 1 either.
+Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of length 1, in the
+`Frame` of projections, convolution, norm and gate. Ours is that values are no longer than 1 either.
 """
 
 from dataclasses import replace
@@ -14,8 +13,8 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor, nn
 
-from minititans.arguments import check, check_heads
-from minititans.convolution import CausalConv
+from minititans.arguments import check
+from minititans.frame import Frame
 from minititans.memory import network
 from minititans.memory.checks import check_backend, check_not_exact, check_state
 from minititans.memory.chunked import chunked
@@ -39,7 +38,7 @@ BACKENDS = {
 }  # fmt: skip
 
 
-class NeuralMemory(nn.Module):
+class NeuralMemory(Frame):
     """A layer that learns the sequence it reads, while it reads it.
 
     dim:         size of a token's vector, in and out
@@ -86,32 +85,25 @@ class NeuralMemory(nn.Module):
         eta_start: float = 0.35,
         alpha_start: float = 1e-5,
     ):
-        super().__init__()
-        check_heads(dim, heads)
+        super().__init__(dim, heads, conv)
         check(
             depth=depth, expansion=expansion, chunk_size=chunk_size, momentum=momentum,
-            forgetting=forgetting, conv=conv, backend=backend, gates=gates, exact=exact,
-            residual=residual, theta_start=theta_start, eta_start=eta_start,
-            alpha_start=alpha_start,
+            forgetting=forgetting, backend=backend, gates=gates, exact=exact, residual=residual,
+            theta_start=theta_start, eta_start=eta_start, alpha_start=alpha_start,
         )  # fmt: skip
-        self.dim, self.heads, self.depth, self.expansion = dim, heads, depth, expansion
+        self.depth, self.expansion = depth, expansion
         self.chunk_size, self.backend, self.gates = chunk_size, backend, gates
         self.momentum, self.forgetting = momentum, forgetting
         self.exact, self.residual, self.rules = exact, residual, BACKENDS
         self.reading = self.writing = True  # `switch_memory` is where these are changed
 
-        dim_head = dim // heads
-        self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
-        self.conv = CausalConv(3 * dim, conv) if conv else None
         self.to_gates = nn.Linear(dim, heads * (1 + momentum + forgetting))
         # A memory begins empty; one of plain layers would stay so.
         scale = 0.0 if residual or depth == 1 else 1.0
         self.start_weights = nn.ParameterList(
             scale * torch.randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in self._layers()
         )
-        self.out_norm = nn.RMSNorm(dim_head)
-        self.out_gate = nn.Linear(dim, dim, bias=False)
-        self.to_out = nn.Linear(dim, dim, bias=False)
+        self.add_output()
         self._set_gates(theta=theta_start, eta=eta_start, alpha=alpha_start)
         if backend == "scan":
             check_not_exact("scan", exact)
@@ -170,10 +162,8 @@ class NeuralMemory(nn.Module):
         state = self.start(len(x)) if state is None else state
         self.check(state, x)
 
-        qkv, conv = self.to_qkv(x), None  # (11)
-        if self.conv is not None:
-            qkv, conv = self.conv(qkv, state.conv)
-        q, k, v = rearrange(F.silu(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
+        qkv, conv = self.convolve(self.to_qkv(x), state.conv)  # (11)
+        q, k, v = self.in_heads(F.silu(qkv))
         gates = self._gates(x, state)
         options: dict[str, Any] = {"exact": self.exact, "residual": self.residual, "trace": trace}
         backend = self._backend(q.dtype)
@@ -182,7 +172,7 @@ class NeuralMemory(nn.Module):
         inputs = (unit(q), unit(k), bounded(v, LONGEST_VALUE), self._shares(gates, state), state)
         with full_precision(x.device):
             y, after, *traced = self.rules[backend](*inputs, self.chunk_size, **options)
-        y = self._answer(x, y)
+        y = self.answer(x, y)
         after = replace(after, conv=conv, gates=gates.map(lambda gate: gate[..., -1]))
         if not traced:
             return y, after
@@ -197,14 +187,10 @@ class NeuralMemory(nn.Module):
         q = unit(rearrange(q, "b t (h d) -> b h t d", h=self.heads))
         with full_precision(x.device):
             y = network.read(weights, q.to(weights[0].dtype), self.residual)
-        return self._answer(x, y)
+        return self.answer(x, y)
 
-    def _answer(self, x: Tensor, y: Tensor) -> Tensor:
-        """From the heads' readings to the layer's output: norm, gate, projection."""
-        if not self.reading:
-            return torch.zeros_like(x)
-        y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")
-        return self.to_out(y * F.silu(self.out_gate(x)))
+    def answer(self, x: Tensor, y: Tensor) -> Tensor:
+        return super().answer(x, y) if self.reading else torch.zeros_like(x)
 
     def _gates(self, x: Tensor, state: MemoryState) -> Gates:
         """The gates of every token of x, each `[batch, heads, time]`."""
@@ -267,10 +253,11 @@ class NeuralMemory(nn.Module):
             )
         if state.chunk_size is None:
             return  # before the first token
-        width = 0 if self.conv is None else len(self.conv.taps)
         found = 0 if state.conv is None else state.conv.shape[1] + 1
-        if width != found:
-            raise ValueError(f"state: made by a memory with conv={found}, expected conv={width}")
+        if found != self.conv_width:
+            raise ValueError(
+                f"state: made by a memory with conv={found}, expected conv={self.conv_width}"
+            )
 
     def extra_repr(self) -> str:
         return (

@@ -103,7 +103,7 @@ class DeltaNet(nn.Module):
         self.beta = HeadGate(dim, heads, start=0.0)
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, position: int) -> Tokens:
-        return settings.deltanet(unit(q), unit(k), F.silu(v), torch.sigmoid(self.beta(x)))
+        return settings.deltanet(normed(q), normed(k), F.silu(v), torch.sigmoid(self.beta(x)))
 
 
 class GatedDeltaNet(nn.Module):
@@ -117,7 +117,7 @@ class GatedDeltaNet(nn.Module):
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, position: int) -> Tokens:
         dt, A = self.step(x)
         alpha, beta = torch.exp(dt * A[:, None]), torch.sigmoid(self.beta(x))
-        return settings.gated_deltanet(unit(q), unit(k), F.silu(v), alpha, beta)
+        return settings.gated_deltanet(normed(q), normed(k), F.silu(v), alpha, beta)
 
 
 class Longhorn(nn.Module):
@@ -153,6 +153,6 @@ class RWKV7(nn.Module):
         return settings.rwkv7(r, k, v, w, kappa, a, skip=(r * self.bonus * k).sum(-1))
 
 
-def unit(x: Tensor) -> Tensor:
+def normed(x: Tensor) -> Tensor:
     """SiLU, then norm 1."""
     return F.normalize(F.silu(x), dim=-1)

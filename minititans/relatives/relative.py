@@ -1,19 +1,16 @@
 """A relative as a layer, in the frame of `NeuralMemory`, so that like is compared with like.
 
-Projections to q, k and v, a short causal convolution, the rule, then a norm and a gate before
-the output projection. Only what lies between the convolution and the norm differs from relative
-to relative: a `projection` that turns q, k, v and x into the rule's `Tokens`.
+Only what lies between the convolution and the norm differs from relative to relative: a
+`projection` that turns q, k, v and x into the rule's `Tokens`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch.nn.functional as F
-from einops import rearrange
 from torch import Tensor, nn
 
-from minititans.arguments import check, check_heads
-from minititans.convolution import CausalConv
+from minititans.arguments import check
+from minititans.frame import Frame
 from minititans.precision import full_precision
 from minititans.relatives.chunked import chunked
 from minititans.relatives.gates import at_least_float32
@@ -35,7 +32,7 @@ class RelativeState(State):
     conv: Tensor | None = None
 
 
-class Relative(nn.Module):
+class Relative(Frame):
     """A layer that reads a sequence with a linear rule.
 
     dim:        size of a token's vector, in and out
@@ -62,21 +59,16 @@ class Relative(nn.Module):
         *,
         projection: Callable[[int, int], nn.Module],
     ):
-        super().__init__()
-        check_heads(dim, heads)
-        check(chunk_size=chunk_size, conv=conv)
+        super().__init__(dim, heads, conv)
+        check(chunk_size=chunk_size)
         if not callable(projection):
             raise TypeError(
                 f"projection: got {type(projection).__name__}, expected a module's class, such as "
                 "those in minititans.relatives.projections"
             )
-        self.dim, self.heads, self.chunk_size = dim, heads, chunk_size
-        self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
-        self.conv = CausalConv(3 * dim, conv) if conv else None
+        self.chunk_size = chunk_size
         self.projection = projection(dim, heads)
-        self.out_norm = nn.RMSNorm(dim // heads)
-        self.out_gate = nn.Linear(dim, dim, bias=False)
-        self.to_out = nn.Linear(dim, dim, bias=False)
+        self.add_output()
 
     def forward(
         self, x: Tensor, state: RelativeState | None = None
@@ -92,16 +84,11 @@ class Relative(nn.Module):
         if state is not None:
             self._check(state, qkv)
             S, position, conv = state.S, state.position, state.conv
-        if self.conv is not None:
-            qkv, conv = self.conv(qkv, conv)
-        qkv = rearrange(at_least_float32(qkv), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
-        tokens = self.projection(x, *qkv, position)
+        qkv, conv = self.convolve(qkv, conv)
+        tokens = self.projection(x, *self.in_heads(at_least_float32(qkv)), position)
         with full_precision(x.device):
             y, S = chunked(tokens, S, self.chunk_size)
-
-        y = rearrange(self.out_norm(y.to(x.dtype)), "b h t d -> b t (h d)")
-        y = self.to_out(y * F.silu(self.out_gate(x)))
-        return y, RelativeState(S, position + x.shape[1], conv)
+        return self.answer(x, y), RelativeState(S, position + x.shape[1], conv)
 
     def _check(self, state: RelativeState, qkv: Tensor) -> None:
         """The state was made by a layer of this configuration, for this batch and device."""
@@ -109,13 +96,12 @@ class Relative(nn.Module):
         dim_head = self.dim // self.heads
         like = at_least_float32(qkv[:0])
         check_kept("S", state.S, (len(qkv), self.heads, dim_head, dim_head), like, exact=True)
-        width = 0 if self.conv is None else len(self.conv.taps)
-        conv = state.conv
+        width, conv = self.conv_width, state.conv
         found = conv.shape[1] + 1 if isinstance(conv, Tensor) and conv.ndim == 3 else 0
         if width != found:
             raise ValueError(f"state: made by a layer with conv={found}, expected conv={width}")
         if width:
-            check_kept("conv", state.conv, (len(qkv), width - 1, qkv.shape[-1]), qkv)
+            check_kept("conv", conv, (len(qkv), width - 1, qkv.shape[-1]), qkv)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, heads={self.heads}, chunk_size={self.chunk_size}"

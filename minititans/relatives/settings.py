@@ -2,15 +2,16 @@
 
     S_t = S_{t-1} (Diag(decay_t) + a_t b_tᵀ) + v_t k_tᵀ,    y_t = S_t q_t + skip_t v_t
 
-Vectors are `[batch, heads, time, dim]`, gates of one number a head `[batch, heads, time]`. Every
+Vectors are `[batch, heads, time, dim]`, gates of one number per head `[batch, heads, time]`. Every
 function returns the `Tokens` for `loop` or `chunked`; the state begins at zero.
 """
 
 import torch
 import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
-from minititans.attention.rotary import turns
+from minititans.attention.rotary import rotate
 from minititans.relatives.checks import check_symbols
 from minititans.relatives.rule import Tokens
 from minititans.tensors import POSITION, check_pairs
@@ -47,7 +48,7 @@ def retnet(q: Tensor, k: Tensor, v: Tensor, gamma: Tensor, position: int = 0) ->
     """
     check_symbols(q=q, k=k, v=v, gamma=gamma)
     decay = gamma[:, None].expand(q.shape[:3])
-    return Tokens(rotate(q, position), rotate(k, position), v, decay)
+    return Tokens(rotate_neighbours(q, position), rotate_neighbours(k, position), v, decay)
 
 
 def gla(q: Tensor, k: Tensor, v: Tensor, alpha: Tensor) -> Tokens:
@@ -111,13 +112,13 @@ def rwkv7(
     return Tokens(r, k, v, w, a=-kappa, b=a * kappa, skip=skip)
 
 
-def rotate(x: Tensor, position: int = 0) -> Tensor:
+def rotate_neighbours(x: Tensor, position: int = 0) -> Tensor:
     """Turn the pairs of numbers of token t by t·θ, as attention does; here neighbours are pairs."""
     POSITION.check("position", position)
     check_pairs(x)
-    cos, sin = turns(torch.arange(position, position + x.shape[-2], device=x.device), x)
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+    positions = torch.arange(position, position + x.shape[-2], device=x.device)
+    apart = rearrange(x, "... (pair side) -> ... (side pair)", side=2)
+    return rearrange(rotate(apart, positions), "... (side pair) -> ... (pair side)", side=2)
 
 
 def _no_decay(q: Tensor) -> Tensor:

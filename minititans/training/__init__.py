@@ -2,7 +2,7 @@
 
 config      what can be chosen
 options     the type and range of each, in words
-command     the command line made from it
+command     the command line made from it, which `__main__` and `minititans train` run
 optimiser   AdamW, warm-up and cosine
 parallel    one process or many: data-parallel, or sharded
 checkpoint  weights and optimiser in one file, the last two of them

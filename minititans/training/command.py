@@ -3,6 +3,8 @@
 import argparse
 import dataclasses
 import json
+import os
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 from minititans.config import PRESETS, TitansConfig
 from minititans.training.config import DEFAULT_MODEL, TrainConfig, options
 
-DESCRIPTION = {
+DESCRIPTION: dict[str, Any] = {
     "description": "Train a model; alone, a small MAC on the built-in corpus in about ten "
     "minutes on two CPU cores.",
     "epilog": "In many processes: torchrun --nproc-per-node 2 -m minititans.train ...; each takes "
@@ -85,6 +87,26 @@ MODEL_OPTIONS = {
     "layers": "number of blocks",
     "heads": "heads of attention and memory",
 }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train as the command line says, and print what came of it; 2 when an option is wrong."""
+    try:
+        config = config_from(arguments)
+        from minititans.training.loop import train  # with torch, which takes a second to import
+        from minititans.training.results import report
+
+        result = train(config, fresh=arguments.fresh, previous=arguments.previous)
+    except (ValueError, TypeError, OSError) as error:
+        if os.environ.get("RANK", "0") == "0":  # under torchrun, once
+            print(f"minititans train: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from the last checkpoint.", file=sys.stderr)
+        return 130
+    if result:
+        print(report(result, str(config.folder)))
+    return 0
 
 
 def config_from(arguments: argparse.Namespace) -> TrainConfig:

@@ -4,7 +4,6 @@ A folder is a run's if its config.json says so. Nothing in any other folder is t
 run's folder only the files that the run itself writes.
 """
 
-import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-from minititans.files import left_behind, read_json, write_whole
+from minititans.files import left_behind, read_json, write_json
 from minititans.training.config import TrainConfig, differences
 
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
@@ -66,9 +65,7 @@ def prepare_folder(config: TrainConfig, data: str | None, fresh: bool) -> None:
         for name in OWN:
             if name != CONFIG:  # which is replaced below: until then the folder remains a run's
                 (folder / name).unlink(missing_ok=True)
-        text = json.dumps({"train": config.to_json(), "data": data}, indent=2) + "\n"
-        with write_whole(folder / CONFIG) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_json(folder / CONFIG, {"train": config.to_json(), "data": data}, indent=2)
 
 
 def refuse_another_run(config: TrainConfig, data: str | None, found: dict) -> None:

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from minititans.files import cannot_write, write_whole
+from minititans.files import cannot_write, write_text, write_whole
 
 
 def append(path: Path, record: dict[str, Any]) -> None:
@@ -56,9 +56,7 @@ def cut(path: Path, step: int, lines: int) -> None:
             f"{path} is damaged: it has {len(kept)} lines up to step {step}, expected {lines}. "
             + ADVICE
         )
-    with write_whole(path) as temporary:
-        text = "".join(json.dumps(each) + "\n" for each in kept)
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, "".join(json.dumps(each) + "\n" for each in kept))
 
 
 ADVICE = (

@@ -1,13 +1,12 @@
 """What comes out of a run: scores, a saved model, the loss curve, and text that it writes."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from minititans.files import read_json, write_whole
+from minititans.files import read_json, write_json
 from minititans.model import TitansLM
 from minititans.tasks import Task
 from minititans.tasks.ngram import NGram
@@ -43,9 +42,7 @@ def finish(
     }
     if task.held_out is not None:
         result |= ngram_score(config, task) | sample(config, task.held_out, model)
-    text = json.dumps(result, indent=2) + "\n"
-    with write_whole(folder / RESULT) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_json(folder / RESULT, result, indent=2)
     return result
 
 
@@ -57,6 +54,42 @@ def read_result(path: Path) -> dict[str, Any]:
         if not isinstance(result.get(name), (int, float)):
             raise ValueError(f"{path} is damaged: it has no {name}. {advice}")
     return result
+
+
+def report(result: dict[str, Any], folder: str) -> str:
+    """What a reader wants to know at the end.
+
+    >>> print(report({"parameters": 1200, "steps": 5, "seconds": 61.0, "stretch": 2000,
+    ...     "bits_per_byte": 2.0, "one_stream_bits_per_byte": 2.1,
+    ...     "ngram_bits_per_byte": 2.3}, "a"))
+    1,200 parameters, 5 steps, 1.0 minutes; everything is in a
+    Bits per byte on held-out text: 2.000, read in stretches of 2,000 bytes; 2.100 in one stream
+    An order-3 n-gram model with back-off on the same bytes: 2.300
+    """
+    minutes = result["seconds"] / 60
+    lines = [
+        f"{result['parameters']:,} parameters, {result['steps']:,} steps, {minutes:.1f} minutes; "
+        f"everything is in {folder}"
+    ]
+    if "bits_per_byte" in result:
+        lines.append(
+            f"Bits per byte on held-out text: {result['bits_per_byte']:.3f}, read in stretches of "
+            f"{result['stretch']:,} bytes; {result['one_stream_bits_per_byte']:.3f} in one stream"
+        )
+    if "ngram_bits_per_byte" in result:
+        number = result["ngram_bits_per_byte"]
+        lines.append(f"An order-3 n-gram model with back-off on the same bytes: {number:.3f}")
+    if "held_out_loss" in result:
+        loss, accuracy = result["held_out_loss"], result["held_out_accuracy"]
+        lines.append(f"On new batches: loss {loss:.3f}, {accuracy:.1%} of the targets right")
+    if result.get("generated"):
+        lines += ["", "It was given", indented(result["prompt"])]
+        lines += ["and wrote", indented(result["generated"])]
+    return "\n".join(lines)
+
+
+def indented(text: str) -> str:
+    return "\n".join(f"  | {line}" for line in text.splitlines())
 
 
 def evaluate(config: TrainConfig, task: Task, model: nn.Module) -> dict[str, float]:

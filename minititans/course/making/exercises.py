@@ -1,7 +1,7 @@
 """Exercises are made from solutions: what stands between the markers becomes a hole.
 
-    python -m minititans.course.exercises           write exercises/ from solutions/
-    python -m minititans.course.exercises --check   say which exercise is out of step
+    python -m minititans.course.making.exercises           write exercises/ from solutions/
+    python -m minititans.course.making.exercises --check   say which exercise is out of step
 
 A hole raises `NotImplementedError` with the first sentence of its function's docstring, which says
 what to do. An exercise that somebody has worked on is kept under another name, never lost.
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import nbformat
 
-from minititans.course.build import read_source
-from minititans.course.exercises_nbgrader import BEGIN, CHECK, END
+from minititans.course.making.build import read_source
+from minititans.course.making.nbgrader_cells import BEGIN, CHECK, END
 from minititans.files import write_whole
 
 MANIFEST = ".generated.json"  # in exercises/: what was written there last, to notice own work
@@ -151,7 +151,8 @@ check("01.1", double)"""
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m minititans.course.exercises", description="Make exercises from solutions."
+        prog="python -m minititans.course.making.exercises",
+        description="Make exercises from solutions.",
     )
     parser.add_argument("--check", action="store_true", help="write nothing, say what differs")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository's folder")

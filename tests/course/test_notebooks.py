@@ -10,8 +10,9 @@ import nbformat
 import pytest
 from test_docs import LINK, names_in
 
-from minititans.course import claim_list
-from minititans.course.build import (
+from minititans.course.claims import OURS
+from minititans.course.making import claim_list
+from minititans.course.making.build import (
     HIDE,
     PREDICT,
     build,
@@ -24,9 +25,8 @@ from minititans.course.build import (
     sources,
     times,
 )
-from minititans.course.claims import OURS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COURSE = [source for source in sources(ROOT) if source.parent.name == "notebooks"]
 CLAIMS = ("claim", "does_not_reproduce")
 BUDGET = 60  # seconds a notebook may run on two cores
@@ -217,7 +217,7 @@ def test_a_claim_reads_in_one_line(source):
 def test_the_page_of_claims_is_what_the_notebooks_claim():
     stored = (ROOT / claim_list.PAGE).read_text(encoding="utf-8")
     assert stored == claim_list.page(ROOT), (
-        "run `make notebooks`, or -m minititans.course.claim_list"
+        "run `make notebooks`, or -m minititans.course.making.claim_list"
     )
 
 

@@ -7,7 +7,7 @@ import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from minititans.course import ClaimError, claim, does_not_reproduce
-from minititans.course.claim_list import Claim, claims, page, write
+from minititans.course.making.claim_list import Claim, claims, page, write
 
 
 def test_a_true_claim_prints_its_sentence_and_what_it_belongs_to(capsys):

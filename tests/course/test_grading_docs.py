@@ -9,12 +9,12 @@ import pytest
 
 from minititans.course.checking.attempt import run_all
 from minititans.course.checking.judge import judge
-from minititans.course.exercises import exercise_text
 from minititans.course.grading import command, notebook, submissions, zygote
 from minititans.course.grading.isolation import DEFAULT_LIMITS
 from minititans.course.labs import all_labs, find_task
+from minititans.course.making.exercises import exercise_text
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")
 PARTS = re.split(r"^### Session ", PAGE.split("## Adapting a lab")[0], flags=re.MULTILINE)[1:]
 SESSIONS = {f"{int(part.split(':')[0]):02d}": part for part in PARTS}

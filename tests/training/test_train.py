@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from train_cases import a_text, arguments, assert_same_weights, output_of, start, tiny
 
-from minititans import cli, train
+from minititans import cli
 from minititans.config import VARIANTS
 from minititans.model import TitansLM
 from minititans.tasks import IGNORE, load_task
@@ -20,6 +20,7 @@ from minititans.training.config import TrainConfig
 from minititans.training.evaluate import bits_per_byte, loss_and_accuracy
 from minititans.training.optimiser import make_optimiser
 from minititans.training.parallel import World
+from minititans.training.results import report
 from minititans.training.step import Run, passage, precision, take_step
 
 CPU = World(torch.device("cpu"))
@@ -241,7 +242,7 @@ def test_a_run_leaves_its_results_behind(finished):
     assert json.loads((config.folder / "result.json").read_text()) == result
     assert (config.folder / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert len(result["prompt"]) > 100 and result["generated"]
-    assert "Bits per byte" in train.report(result, "here")
+    assert "Bits per byte" in report(result, "here")
 
 
 def test_the_log_has_a_line_for_every_step_and_evaluation(finished):
@@ -281,10 +282,10 @@ def test_a_small_model_learns(tmp_path):
 def test_a_task_is_trained_by_its_name(tmp_path, name):
     result = loop.train(tiny(tmp_path, task=name, lengths=(32, 48), steps=2))
     assert result["held_out_loss"] > 0 and 0 <= result["held_out_accuracy"] <= 1
-    assert "targets right" in train.report(result, "here")
+    assert "targets right" in report(result, "here")
 
 
-# Stopping and going on. tests/test_train_kill.py does it with SIGKILL.
+# Stopping and going on. tests/training/test_train_kill.py does it with SIGKILL.
 
 
 class Stopped(Exception):

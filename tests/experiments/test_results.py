@@ -7,7 +7,7 @@ import pytest
 
 from minititans.experiments.results import by_variant, load_all, summary, table
 
-RESULTS = Path(__file__).resolve().parent.parent / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "results"
 KINDS = [path.name for path in sorted((RESULTS / "needle").iterdir()) if path.name in "pk n w"]
 
 

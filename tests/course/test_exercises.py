@@ -13,9 +13,11 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from minititans.course.build import read_source
 from minititans.course.checks import examine
-from minititans.course.exercises import (
+from minititans.course.hints import hint
+from minititans.course.labs import all_labs
+from minititans.course.making.build import read_source
+from minititans.course.making.exercises import (
     BEGIN,
     CHECK,
     END,
@@ -25,10 +27,8 @@ from minititans.course.exercises import (
     solutions,
     write,
 )
-from minititans.course.hints import hint
-from minititans.course.labs import all_labs
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TASKS = [task for lab in all_labs().values() for task in lab.tasks]
 each_lab = pytest.mark.parametrize("solution", solutions(ROOT), ids=lambda path: path.stem)
 

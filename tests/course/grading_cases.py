@@ -12,7 +12,7 @@ from pathlib import Path
 
 from minititans.course.labs import all_labs, find_task
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BANK = (
     "from minititans.course.labs import find_task\n{name} = find_task('{id}').mistakes[{n}].answer"
 )

@@ -9,7 +9,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from minititans.course.browser import Lab, browser, jupyterlab, missing, open_notebook, run_all
+from minititans.course.making.browser import (
+    Lab,
+    browser,
+    jupyterlab,
+    missing,
+    open_notebook,
+    run_all,
+)
 
 FOLDER = Path("docs/images")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minititans.course.browser import (
+from minititans.course.making.browser import (
     KERNEL,
     START_TIME,
     browser,
@@ -16,7 +16,7 @@ from minititans.course.browser import (
     run_all,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = ROOT / "test-artefacts"
 
 pytestmark = [

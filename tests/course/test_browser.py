@@ -8,9 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from minititans.course.browser import browser, jupyterlab, missing, open_notebook, run_all
+from minititans.course.making.browser import browser, jupyterlab, missing, open_notebook, run_all
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = ROOT / "test-artefacts"
 SCREEN = {"width": 1280, "height": 800}  # a small laptop
 TALLEST = 620  # pixels of a widget, so that its sliders and its picture are seen together

@@ -1,6 +1,7 @@
 """A verdict does not depend on the seed: fixed cases decide, for right answers and for wrong ones.
 
-`MINITITANS_SEEDS=200 pytest tests/test_checks_seeds.py` tries more seeds than the usual five.
+`MINITITANS_SEEDS=200 pytest tests/course/test_checks_seeds.py` tries more seeds than the usual
+five.
 """
 
 import os

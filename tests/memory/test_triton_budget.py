@@ -157,7 +157,7 @@ def test_importing_minititans_does_not_import_triton():
 
 
 def test_the_roofline_in_the_documents_is_the_one_the_code_computes():
-    page = Path(__file__).resolve().parent.parent / "docs" / "triton.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "triton.md"
     assert table() in page.read_text(encoding="utf-8")
 
 

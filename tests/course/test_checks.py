@@ -19,13 +19,13 @@ from minititans.course.checking.judge import TOLERANCE, judge
 from minititans.course.checking.record import Attempt
 from minititans.course.checking.rules import DOORS, RULES
 from minititans.course.checks import examine
-from minititans.course.exercises import solutions
-from minititans.course.exercises_nbgrader import CHECK
 from minititans.course.labs import Lab, all_labs, find_task
 from minititans.course.labs.draw import LARGE
+from minititans.course.making.exercises import solutions
+from minititans.course.making.nbgrader_cells import CHECK
 from minititans.memory.scan import linear_recurrence
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TASKS = [task for lab in all_labs().values() for task in lab.tasks]
 MISTAKES = [(task, mistake) for task in TASKS for mistake in task.mistakes]
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)

@@ -1,7 +1,7 @@
 """Notebooks are written as `.py` files and built into executed `.ipynb` files beside them.
 
-    python -m minititans.course.build           run every notebook and store what it printed
-    python -m minititans.course.build --check   say which stored notebook is out of step
+    python -m minititans.course.making.build           run every notebook and store what it printed
+    python -m minititans.course.making.build --check   say which stored notebook is out of step
 
 A build leaves nothing in the file that changes from run to run: no times, no random cell ids,
 no widget state. Two builds of the same source give the same bytes: a difference means something.
@@ -27,8 +27,8 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-from minititans.course import claim_list
-from minititans.course.exercises_nbgrader import mark_cells
+from minititans.course.making import claim_list
+from minititans.course.making.nbgrader_cells import mark_cells
 
 FOLDERS = ("notebooks", "solutions")
 TIMEOUT = 120  # seconds a cell may take
@@ -155,7 +155,7 @@ def problems(source: Path) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m minititans.course.build", description="Build the course's notebooks."
+        prog="python -m minititans.course.making.build", description="Build the course's notebooks."
     )
     parser.add_argument("only", nargs="*", help="build only what contains this: 02, notebooks/02")
     parser.add_argument("--check", action="store_true", help="build nothing, say what is stale")

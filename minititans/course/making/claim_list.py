@@ -1,6 +1,6 @@
 """`docs/claims.md`: every claim of the stored notebooks, and what does not reproduce.
 
-python -m minititans.course.claim_list    write the page anew; `make notebooks` does it too
+python -m minititans.course.making.claim_list    write it; `make notebooks` does, too
 """
 
 import re
