@@ -20,7 +20,7 @@ DTYPE = torch.bfloat16
 def measure_gpu(quick: bool, progress: Progress) -> Measured:
     """Seconds of `chunked` over seconds of the kernels."""
     if not torch.cuda.is_available() or torch.version.cuda is None:
-        raise Unavailable("needs an NVIDIA GPU that torch can use, and there is none here")
+        raise Unavailable("needs an NVIDIA GPU that torch can use, but there is none here")
     device = torch.device("cuda")
     reason = why_not([DIM] * (DEPTH + 1), CHUNK, True, True, torch.float32, device, DTYPE)
     if reason is not None:
@@ -50,7 +50,7 @@ def measure_gpu(quick: bool, progress: Progress) -> Measured:
 
 
 def random_inputs(time: int, device: torch.device) -> tuple[list[torch.Tensor], Gates, list]:
-    """q, k, v; gates; weights: leaves with numbers such as a `NeuralMemory` would send."""
+    """q, k, v; gates; weights: leaves with numbers like those from a `NeuralMemory`."""
     random = torch.Generator().manual_seed(0)
     q, k, v = torch.randn(3, BATCH, HEADS, time, DIM, generator=random)
     theta, eta, alpha = torch.rand(3, BATCH, HEADS, time, generator=random)
@@ -65,7 +65,7 @@ def random_inputs(time: int, device: torch.device) -> tuple[list[torch.Tensor], 
 
 
 def step(rule, tokens: list[torch.Tensor], gates: Gates, weights: list[torch.Tensor]) -> None:
-    """Forward and backward, waited for."""
+    """Forward and backward; wait until both are done."""
     y, _ = rule(*tokens, gates, MemoryState.start(weights, BATCH), CHUNK)
     torch.autograd.grad(y.float().square().sum(), [*tokens, *vars(gates).values(), *weights])
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""`python -m minititans.train`, the same as `minititans train`; under torchrun in many processes.
+"""`python -m minititans.train`: the same as `minititans train`; under torchrun, many processes.
 
 minititans train                                        a small MAC on the built-in corpus
 minititans train --variant lmm --data my/texts          another variant, your own files
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train as the command line says, and print what came of it; 2 when an option is wrong."""
+    """Train as the command line says and print the outcome; 2 when an option is wrong."""
     try:
         config = config_from(arguments)
         from minititans.training.loop import train
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"minititans train: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from the last checkpoint.", file=sys.stderr)
+        print("\nStopped. The same command continues from the last checkpoint.", file=sys.stderr)
         return 130
     if result:
         print(report(result, str(config.folder)))

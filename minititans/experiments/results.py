@@ -1,4 +1,4 @@
-"""What an experiment with needles gave: a file for each trained model, and tables of them."""
+"""Results of the needle experiment: a file for each trained model, and tables of them."""
 
 import json
 import platform
@@ -62,7 +62,7 @@ class Result:
 
 
 def save(file: Path, result: Result, config: dict[str, Any]) -> None:
-    """The result with all that it depends on, written whole or not at all."""
+    """The result with everything it depends on, written whole or not at all."""
     readings = [asdict(r) | {"error": round(r.error, 4)} for r in result.readings]
     about = {"config": config, "versions": versions(), "threads": torch.get_num_threads()}
     text = json.dumps(asdict(result) | {"readings": readings} | about, indent=1)
@@ -72,7 +72,7 @@ def save(file: Path, result: Result, config: dict[str, Any]) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Of what a number was computed with."""
+    """The versions of what computed a number."""
     found = {name: metadata.version(name) for name in ("minititans", "torch", "numpy")}
     return found | {"python": platform.python_version()}
 
@@ -97,13 +97,13 @@ def check_folder(folder: Path, wanted: dict[str, Any]) -> None:
     """Refuse to mix results of two configurations."""
     for file in sorted(folder.glob("*-seed*.json")):
         stored = json.loads(file.read_text(encoding="utf-8"))["config"]
-        # A setting of the model that did not exist yet had its default.
+        # A setting of the model that did not exist yet counts as its default.
         stored["model"] = wanted["model"] | stored.get("model", {})
         different = [name for name in wanted if stored.get(name) != wanted[name]]
         if different:
             raise ValueError(
                 f"folder: {file} is a result of another configuration (different: "
-                f"{', '.join(different)}); give another folder, or remove the results in this one"
+                f"{', '.join(different)}); choose another folder, or remove the results in this one"
             )
 
 
@@ -135,7 +135,7 @@ def table(results: list[Result]) -> str:
 
 
 def by_variant(results: list[Result]) -> dict[str, list[Result]]:
-    """Results of the same variant together, in the order in which variants first come."""
+    """Results grouped by variant, in the order in which variants first appear."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.variant, []).append(result)
