@@ -20,7 +20,7 @@ DTYPE = torch.bfloat16
 def measure_gpu(quick: bool, progress: Progress) -> Measured:
     """Seconds of `chunked` over seconds of the kernels."""
     if not torch.cuda.is_available() or torch.version.cuda is None:
-        raise Unavailable("needs an NVIDIA GPU that torch can use, and there is none here")
+        raise Unavailable("needs an NVIDIA GPU that torch can use, but there is none here")
     device = torch.device("cuda")
     reason = why_not([DIM] * (DEPTH + 1), CHUNK, True, True, torch.float32, device, DTYPE)
     if reason is not None:
@@ -50,6 +50,6 @@ def measure_gpu(quick: bool, progress: Progress) -> Measured:
 
 
 def step(rule, inputs: Inputs) -> None:
-    """Forward and backward, waited for."""
+    """Forward and backward; wait until both are done."""
     train_step(rule, inputs, CHUNK)
     torch.cuda.synchronize()

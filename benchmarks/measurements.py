@@ -1,4 +1,4 @@
-"""The lists of everything that is measured. To measure something more, add an entry."""
+"""The lists of everything that is measured. To measure something else, add an entry."""
 
 from functools import partial
 

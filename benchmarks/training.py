@@ -17,7 +17,7 @@ def measure_depth(quick: bool, progress: Progress) -> Measured:
 
 
 def measure_relatives(quick: bool, progress: Progress) -> Measured:
-    """Seconds of a training step of the memory (depth 1) over DeltaNet's; details have all."""
+    """Seconds of a training step of the memory (depth 1) over DeltaNet's; details have them all."""
     from minititans.relatives import RELATIVES
 
     configs = {"lmm": TitansConfig("lmm", depth=1)}
