@@ -132,9 +132,9 @@ def old_needles(fading: Fading, most: int = 512) -> tuple[Tensor, Tensor]:
 # Needles at these places, asked for at these moments, are at each of these depths of a haystack of
 # each of these lengths: one reading gives them all.
 DEPTHS = (0.0, 0.25, 0.5, 0.75)
-LENGTHS = (512, 1024, 2048, 4096, 8192)
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
 PLACES = tuple(sorted({round(depth * length) for depth in DEPTHS for length in LENGTHS}))
-MOMENTS = tuple(range(256, 8192 + 1, 256))
+MOMENTS = tuple(range(512, 16384 + 1, 512))
 
 
 def fade_everywhere(model: Any, rows: int = 2, seed: int = 0) -> Fading:
