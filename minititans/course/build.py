@@ -32,6 +32,7 @@ from minititans.course.exercises_nbgrader import mark_cells
 
 FOLDERS = ("notebooks", "solutions")
 TIMEOUT = 120  # seconds a cell may take
+BUDGET = 60  # seconds a notebook of the course may take
 HIDE, PREDICT = "hide-source", "predict"  # tags of cells
 FOLDS = {HIDE: "source_hidden", PREDICT: "outputs_hidden"}  # what JupyterLab calls them
 WIDGET = "application/vnd.jupyter.widget-view+json"
