@@ -32,6 +32,7 @@ from minititans.course.making.nbgrader_cells import mark_cells
 
 FOLDERS = ("notebooks", "solutions")
 TIMEOUT = 120  # seconds a cell may take
+BUDGET = 60  # seconds a notebook of the course may take
 HIDE, PREDICT = "hide-source", "predict"  # tags of cells
 FOLDS = {HIDE: "source_hidden", PREDICT: "outputs_hidden"}  # JupyterLab's names for what they fold
 WIDGET = "application/vnd.jupyter.widget-view+json"
