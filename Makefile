@@ -26,9 +26,8 @@ lab: setup  ## open JupyterLab on the course (only on this machine, with a token
 		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ALLOW_ROOT) $(LAB_ARGS)
 
 test: setup  ## run every test: tests/, docstring examples, notebooks; then lint
-	$(PY) -m pytest $(TWO) $(TEST_ARGS)
-	$(PY) -m pytest --nbval notebooks/
-	$(PY) -m pytest --nbval solutions/
+	$(PY) -m pytest $(TWO) --durations=20 $(TEST_ARGS)
+	$(PY) -m pytest $(TWO) --nbval notebooks/ solutions/
 	@$(MAKE) --no-print-directory lint
 
 test-fast: setup  ## run tests/ and docstring examples, without those marked slow

@@ -1,7 +1,9 @@
-"""What every test run shares: how many threads torch uses, and what pytest must not import."""
+"""What every test run shares: torch's threads, what pytest must not import, notebooks' budget."""
 
 import os
 from importlib.util import find_spec
+
+import pytest
 
 # Before torch is imported, and inherited by notebook kernels: `make test` runs two tests side by
 # side, and their matrices are small. Threads that wait for each other would only be in the way.
@@ -23,3 +25,18 @@ if find_spec("triton") is None:  # optional, and none for Windows and macOS
             "writing",
         )
     ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Under nbval, after a notebook's last cell: the work of its kernel must be in the budget."""
+    last = item.path.suffix == ".ipynb" and (nextitem is None or nextitem.path != item.path)
+    if not last or item.path.parent.name != "notebooks":
+        return (yield)
+    from minititans.course.making.build import BUDGET, kernel_work
+
+    before = kernel_work()
+    result = yield  # ends the kernel
+    seconds = kernel_work() - before
+    assert seconds < BUDGET, f"{item.path.name} took {seconds:.0f} s, expected below {BUDGET}"
+    return result

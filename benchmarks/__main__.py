@@ -1,4 +1,4 @@
-"""The command: measure, print the table as it grows, write it down with a picture."""
+"""The command: measure, print the table as it grows, and write it with a picture."""
 
 import argparse
 import os
@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
     names = [m.name for m in (*MEASUREMENTS, *LONG)]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure speed and memory. A few minutes; leave the machine alone meanwhile. "
+        description="Measure speed and memory in a few minutes; leave the machine alone meanwhile. "
         "A missed target is reported, not an error.",
         epilog="; ".join(f"{m.name}: {m.title}" for m in (*MEASUREMENTS, *LONG)),
     )

@@ -1,4 +1,4 @@
-"""Run a module of this package in a process of its own, where nothing else has left traces."""
+"""Run a module of this package in a process of its own, where nothing else has left its traces."""
 
 import subprocess
 import sys

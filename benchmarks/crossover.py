@@ -1,4 +1,4 @@
-"""From which length on is the memory faster than full attention?
+"""From which length is the memory faster than full attention?
 
 One layer of each, forward only, over sequences from 512 to 16,384 tokens. Attention is torch's own
 (`scaled_dot_product_attention`, causal), which takes time quadratic in the length.

@@ -1,8 +1,8 @@
-"""The results as a picture: where each line lies between its two targets.
+"""The results as a picture: where each result is between its two targets.
 
 Ratios share a logarithmic axis, on which twice as fast and half as fast are equally far from 1;
 megabytes, which may be zero, have a linear axis of their own. Colours are Okabe and Ito's, which
-people with any kind of colour vision tell apart; the verdict is written out as well.
+people with any kind of colour vision can tell apart; the verdict is written out as well.
 """
 
 import io
@@ -22,7 +22,7 @@ PALE = "#BBBBBB"
 
 
 def picture(lines: list[Line], quick: bool) -> bytes:
-    """A PNG with one row a measured line."""
+    """A PNG with one row per measured line."""
     measured = [line for line in lines if line.measured]
     ratios = [line for line in measured if line.of.unit == "×"]
     sizes = [line for line in measured if line.of.unit == "MB"]
@@ -30,7 +30,8 @@ def picture(lines: list[Line], quick: bool) -> bytes:
     heights = [len(rows) for rows, _ in panels] or [1]
     figure = Figure(figsize=(13, 1.9 + 0.95 * sum(heights)), layout="constrained")
     figure.suptitle(
-        "minititans, measured" + (" (QUICK: a rehearsal, not the real numbers)" if quick else ""),
+        "Speed and memory of minititans, measured against targets"
+        + (" (QUICK: a rehearsal, not the real numbers)" if quick else ""),
         fontsize=20,
         color=COLOURS["MISSES"] if quick else INK,
     )

@@ -1,4 +1,4 @@
-"""Does a token far out cost what an early one costs? One step of generation at two positions.
+"""Does a late token cost what an early one costs? One step of generation at two positions.
 
 The two models take turns, one that has read 100 tokens and one that has read 100,000.
 """

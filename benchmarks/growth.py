@@ -1,7 +1,7 @@
-"""Does memory stay as small as it began? What a process holds while it streams.
+"""Does memory stay as small as it was at first? What a process holds while it streams.
 
-In a fresh process, one line a block: how many bytes are resident. The first block is the 4,096
-tokens that everything later is compared with; before it, one block is read and forgotten, so
+In a fresh process, one line per block: how many bytes are resident. The first block is the 4,096
+tokens that everything later is compared with; before it, one block is read and discarded, so
 that what libraries allocate once does not count.
 """
 
@@ -22,7 +22,7 @@ def measure_growth(quick: bool, progress: Progress, reader: str = "memory") -> M
     lines, held = lines_of("benchmarks.growth", reader, length), []
     for _ in progress(range(blocks(length))):
         held.append(int(next(lines)))
-    for _ in lines:  # none is left: this waits for the end and hears of a failure
+    for _ in lines:  # none is left: this waits for the end, and raises if the child failed
         pass
     gained = [(each - held[0]) / 1e6 for each in held]
     low, high = spread(gained)

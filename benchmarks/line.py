@@ -1,4 +1,4 @@
-"""One line of the table: run its measurement, or hear why it cannot run here."""
+"""One line of the table: run its measurement, or learn why it cannot run here."""
 
 import time
 from functools import partial

@@ -10,7 +10,7 @@ import minititans
 
 
 def machine() -> dict[str, str | int | None]:
-    """Enough to read the numbers by; nothing that identifies a machine or its owner."""
+    """Enough to interpret the numbers; nothing that identifies a machine or its owner."""
     return {
         "minititans": minititans.__version__,
         "python": platform.python_version(),
@@ -23,7 +23,7 @@ def machine() -> dict[str, str | int | None]:
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's own name where the system tells it, else its kind."""
+    """The processor's own name where the system gives it, else its kind."""
     if cpuinfo.exists():
         for row in cpuinfo.read_text(errors="replace").splitlines():
             key, _, value = row.partition(":")

@@ -1,10 +1,10 @@
 """How much of `fast` is matmuls: its time over that of its matmuls and nothing else.
 
-The list of matmuls is not ours to choose. A dispatch mode writes down every one that a real
-forward makes, with the shapes and strides of its operands, and `replay` makes them again in
-that order, on operands that are ready, into results that are allocated. The triangular solve of
-the exact layer counts among them. Operands of the same shape and strides are the same tensor, so
-they stay in the cache: a floor, not an estimate.
+We do not choose the list of matmuls. A dispatch mode records every one that a real forward pass
+makes, with the shapes and strides of its operands, and `replay` makes them again in that order, on
+operands and results that are already allocated. The triangular solve of the exact layer is one of
+them. Operands of the same shape and strides are the same tensor, so they stay in the cache: the
+result is a lower bound, not an estimate.
 """
 
 from collections.abc import Callable
@@ -64,8 +64,8 @@ class Matmul:
 
 
 class Recorder(TorchDispatchMode):
-    """Writes down every matmul made inside a `with` block. Needs `no_grad`, not inference mode:
-    there, `matmul` would arrive undivided.
+    """Records every matmul made inside a `with` block. Needs `no_grad`, not inference mode: there,
+    `matmul` would arrive undivided.
 
     >>> with torch.no_grad(), Recorder() as recorder:
     ...     _ = torch.ones(2, 3) @ torch.ones(3, 5)
@@ -95,7 +95,7 @@ def layout(tensor: Tensor) -> Layout:
 
 
 def replay(matmuls: list[Matmul]) -> Callable[[], None]:
-    """A function that makes the same matmuls again. Allocates now what they will need."""
+    """A function that makes the same matmuls again. What they need is allocated now."""
     pool: dict[tuple[str, Layout], Tensor] = {}
 
     def tensor(role: str, like: Layout) -> Tensor:
@@ -125,7 +125,7 @@ def replay(matmuls: list[Matmul]) -> Callable[[], None]:
 
 
 def measure_over_matmuls(quick: bool, progress: Progress) -> Measured:
-    """`fast` by default, and beside it without what is exact and residual, over its own matmuls."""
+    """`fast` over its own matmuls: by default, and with `exact` and `residual` off beside it."""
     time, rounds = (256, 5) if quick else (TIME, 50)
     inputs = random_inputs(time)
     plain = {"exact": False, "residual": False}
@@ -162,7 +162,7 @@ def measure_over_matmuls(quick: bool, progress: Progress) -> Measured:
 
 
 def random_inputs(time: int) -> tuple[Tensor, Tensor, Tensor, Gates, MemoryState]:
-    """q, k, v, gates and a state, with numbers such as a `NeuralMemory` would send."""
+    """q, k, v, gates and a state, with numbers like those from a `NeuralMemory`."""
     random = torch.Generator().manual_seed(0)
     q, k, v = torch.randn(3, BATCH, HEADS, time, DIM, generator=random)
     theta, eta, alpha = torch.rand(3, BATCH, HEADS, time, generator=random)

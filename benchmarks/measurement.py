@@ -9,7 +9,7 @@ Progress = Callable[[Iterable], Iterable]  # wraps the outer loop: a bar, or not
 
 @dataclass(frozen=True)
 class Measured:
-    """A number, how far it scattered, and what it was made of."""
+    """A number, how much it varied, and what it was made of."""
 
     value: float
     low: float  # a tenth of the repetitions lies below
@@ -19,7 +19,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A function that measures, with a name to call it by and a target to hold it against.
+    """A function that measures, with a name to call it by and a target to compare it with.
 
     measure: called with `quick` (a rehearsal: fewer repetitions, shorter sequences) and
              `progress`; raises `Unavailable` where this machine cannot do it

@@ -2,8 +2,8 @@
 
 Each side runs in a fresh process. It first makes one tiny step (batch 1, two chunks), so that
 what libraries allocate once is there before we look; freed memory is given back to the system;
-the peak is reset; then comes the step itself, once. The peak's distance from what was resident
-just before the step is what counts.
+the peak is reset; then comes the step itself, once. What counts is the difference between the peak
+and what was resident just before the step.
 """
 
 import sys

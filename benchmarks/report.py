@@ -27,7 +27,7 @@ def row(line: Line) -> str:
 
 
 def markdown(lines: list[Line], machine: dict[str, Any], quick: bool) -> bytes:
-    """The same as a page: one row a line, and on what machine."""
+    """The same as a page: one row per line, and the machine."""
     rows = ["| | measured | middle 80 % | must | aim | |", "| --- | --- | --- | --- | --- | --- |"]
     for line in lines:
         of, m = line.of, line.measured
@@ -47,7 +47,7 @@ def target(of: Measurement, value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that matter, in full.
+    """A number with about three significant digits, written in full.
 
     >>> number(0.98765), number(7.123), number(46.66), number(123.4)
     ('0.99', '7.12', '46.7', '123')

@@ -1,7 +1,7 @@
 """How much memory this process holds, and the most that it ever held, in bytes.
 
-Linux tells both (`VmRSS` and `VmHWM` in /proc/self/status) and can set the second back to the
-first. Elsewhere there is only `ru_maxrss`, the most so far, and it stands in for both.
+Linux reports both (`VmRSS` and `VmHWM` in /proc/self/status) and can set the second back to the
+first. Elsewhere there is only `ru_maxrss`, the most so far, which stands in for both.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ def reset_peak() -> bool:
 
 
 def extra_peak(run: Callable[[], object]) -> int:
-    """How far a call drives memory up above what was held before it.
+    """How much more memory a call needs than was held before it.
 
     Where the peak cannot be reset, an earlier and higher peak would hide this one: the answer
     is then an upper bound.
@@ -49,7 +49,7 @@ def extra_peak(run: Callable[[], object]) -> int:
 
 
 def give_back() -> None:
-    """Hand to the system what was freed but kept for reuse, so that it counts when used again."""
+    """Give back what was freed but kept for reuse, so that it counts when it is used again."""
     gc.collect()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
@@ -69,6 +69,6 @@ def _max_so_far() -> int:
     try:
         import resource
     except ImportError as error:
-        raise Unavailable("this system does not tell how much memory a process holds") from error
+        raise Unavailable("this system does not say how much memory a process holds") from error
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -24,13 +24,13 @@ BATCH, TIME, DIM, DEPTH, CHUNK = 4, 1024, 64, 2, 64
 
 
 def measure_paper(quick: bool, progress: Progress) -> Measured:
-    """Each token its own gradient and gates, on both sides."""
+    """Every token has its own gradient and gates, on both sides."""
     time, rounds = (256, 2) if quick else (TIME, 9)
     return against_rival("token", rounds, 20, time, progress)
 
 
 def measure_defaults(quick: bool, progress: Progress) -> Measured:
-    """The same with our memory as it comes: residual layers, the last one exact."""
+    """The same with our memory's defaults: residual layers, the last one exact."""
     time, rounds = (256, 2) if quick else (TIME, 9)
     return against_rival("token", rounds, 20, time, progress, plain=False)
 
@@ -70,7 +70,7 @@ def against_rival(
 
 
 def our_memory(gates: str, plain: bool = True) -> nn.Module:
-    """Without a convolution, which titans-pytorch does not have; plain: with its rule, too."""
+    """Without a convolution, which titans-pytorch does not have; plain: with its rule as well."""
     torch.manual_seed(0)
     rule = {"exact": False, "residual": False} if plain else {}
     return NeuralMemory(DIM, heads=1, depth=DEPTH, chunk_size=CHUNK, gates=gates, conv=0, **rule)

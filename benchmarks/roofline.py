@@ -1,8 +1,8 @@
 """How fast the forward kernel could be at best: what it must compute and move, on which GPU.
 
 The roofline of a kernel is the larger of two times: its multiplications at the GPU's peak rate,
-and its bytes at the memory's peak rate. Peaks are those of the makers' data sheets, for dense
-TF32. `python -m benchmarks.roofline` prints the table of docs/triton.md.
+and its bytes at the memory's peak rate. Peaks are from the makers' data sheets, for dense TF32.
+`python -m benchmarks.roofline` prints the table in docs/triton.md.
 """
 
 import itertools
@@ -14,10 +14,10 @@ from minititans.memory.triton.budget import Tiles, fits
 @dataclass(frozen=True)
 class Gpu:
     name: str
-    flops: float  # a second, TF32
-    bandwidth: float  # bytes a second
+    flops: float  # per second, TF32
+    bandwidth: float  # bytes per second
     shared_memory: int  # bytes, for one program
-    processors: int  # multiprocessors: programs that run at once, at least
+    processors: int  # multiprocessors: at least this many programs run at once
 
 
 GPUS = [
@@ -55,10 +55,11 @@ def moved(widths: list[int], b: int, bytes_each: int = 2) -> int:
 
 
 def table() -> str:
-    """One row for each shape and GPU."""
+    """One row per shape and GPU."""
     rows = [
-        "| head dim, depth, chunk | GPU | KFLOP a token | bytes a token | FLOP a byte, kernel "
-        "| FLOP a byte, GPU | bound by | tokens a second and head, at most | trains there |",
+        "| head dim, depth, chunk | GPU | KFLOP per token | bytes per token "
+        "| FLOP per byte, kernel | FLOP per byte, GPU | bound by "
+        "| tokens per second and head, at most | trains there |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for widths, b in SHAPES:

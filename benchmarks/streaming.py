@@ -1,10 +1,10 @@
-"""Does reading stay as fast as it began? A long stream beside short ones, taking turns.
+"""Does reading stay as fast as it was at first? A long stream and short ones take turns.
 
 The long stream carries its state from block to block. After some of its blocks, and after each of
-the last quarter, the same tokens are read once more by a memory that has read nothing yet: the
-short stream. If speed depended on what came before (a state that grows, numbers that become
-denormal), the long stream would fall behind; the line is the ratio over the last quarter, where
-it would show most.
+the last quarter, the same tokens are read again by a memory that has read nothing yet: the short
+stream. If speed depended on what came before (a state that grows, numbers that become denormal),
+the long stream would fall behind; the result is the ratio over the last quarter, where it would
+show most.
 """
 
 import torch
@@ -21,7 +21,7 @@ DIM, HEADS, DEPTH, CHUNK = 64, 4, 2, 64
 
 
 def measure_stream(quick: bool, progress: Progress, reader: str = "memory") -> Measured:
-    """Seconds of a short stream over seconds of a long one's block of as many tokens."""
+    """Seconds of a short stream over seconds of a block of the same size in a long one."""
     read, state = make_reader(reader), None
     long, short = [], []
 
@@ -69,7 +69,7 @@ def make_reader(name: str) -> nn.Module:
 
 
 def block(reader: str, number: int) -> Tensor:
-    """The stream's block of that number: vectors for the memory, bytes for a model."""
+    """The stream's block with this number: vectors for the memory, bytes for a model."""
     rng = torch.Generator().manual_seed(number)
     if reader == "memory":
         return torch.randn(1, BLOCK, DIM, generator=rng)

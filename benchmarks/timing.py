@@ -30,7 +30,7 @@ def interleaved(
 
 
 def ratio(above: Sequence[float], below: Sequence[float], **details) -> Measured:
-    """The median of the ratios round by round, and how far they scatter.
+    """The median of the ratios of all rounds, and how much they vary.
 
     Dividing within a round, before the median, cancels whatever slowed that round down.
 
@@ -43,7 +43,7 @@ def ratio(above: Sequence[float], below: Sequence[float], **details) -> Measured
 
 
 def spread(numbers: Sequence[float]) -> tuple[float, float]:
-    """The borders of the middle 80 %."""
+    """The bounds of the middle 80 %."""
     if len(numbers) == 1:
         return numbers[0], numbers[0]
     tenths = statistics.quantiles(numbers, n=10, method="inclusive")
@@ -52,7 +52,7 @@ def spread(numbers: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the JSON keeps of many numbers."""
+    """What the JSON keeps instead of many numbers."""
 
     count: int
     median: float
@@ -63,7 +63,7 @@ class Summary:
 
 
 def summary(numbers: Iterable[float]) -> dict[str, float]:
-    """Count, median, the borders of the middle 80 %, and the extremes.
+    """Count, median, the bounds of the middle 80 %, and the extremes.
 
     >>> summary([1.0, 2.0, 4.0])["median"]
     2.0

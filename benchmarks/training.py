@@ -18,7 +18,7 @@ def measure_depth(quick: bool, progress: Progress) -> Measured:
 
 
 def measure_relatives(quick: bool, progress: Progress) -> Measured:
-    """Seconds of a training step of the memory (depth 1) over DeltaNet's; details have all."""
+    """Seconds of a training step of the memory (depth 1) over DeltaNet's; details have them all."""
     configs = {"lmm": TitansConfig("lmm", depth=1)}
     configs |= {name: TitansConfig(name) for name in (*RELATIVES, "transformer", "swa")}
     return compare(configs, "lmm", "deltanet", quick, progress)

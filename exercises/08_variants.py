@@ -3,7 +3,7 @@
 #
 # You have attention and you have a memory. Here you put them together: one after the other (MAL),
 # side by side (MAG), one around the other (MAC). At the end you get a MAC that somebody else wrote,
-# and find out where it looks into the future. It goes with the notebook
+# and find out where it looks into the future. The lab goes with the notebook
 # [Three ways to add a memory](../notebooks/08_variants.ipynb). Five tasks; plan 75 minutes.
 #
 # `check`, `hint("08.1")`, `example("08.1")` and `progress()` work as before.
@@ -90,8 +90,8 @@ check("08.1", mal)
 # $$y \otimes m = 2\,\sigma\!\left(w_y \odot \frac{y}{\sqrt{\text{mean}(y^2) + 10^{-6}}}\right)
 # \odot \left(w_m \odot \frac{m}{\sqrt{\text{mean}(m^2) + 1}}\right)$$
 #
-# A mean is over the numbers of one token. The 1 on the memory's side is there so that an answer
-# that is short stays short: a memory with nothing to say should not be heard.
+# Each mean is over the numbers of one token. Because of the 1 on the memory's side, a short answer
+# stays short: a memory with nothing to say should not be heard.
 
 
 # %%
@@ -111,9 +111,9 @@ def gate(y, m, weight_y, weight_m):
 check("08.2", gate)
 
 # %% [markdown]
-# How far the gate opens for one number of $y$ that goes from −6 to 6, while the four others stay at
-# ±1. The norm keeps it within bounds. The library begins with weights of 0.1: almost open, whatever
-# attention says.
+# This is how far the gate opens when one number of $y$ goes from −6 to 6 and the four others stay
+# at ±1. The norm keeps it within bounds. The library begins with weights of 0.1, at which every
+# number passes nearly as it is, whatever attention says.
 
 # %%
 number = torch.linspace(-6, 6, 61)
@@ -127,8 +127,8 @@ lines(curves, "the number of y", "the gate", x=number)
 #
 # $$\tilde x = p \,\|\, x, \qquad y = \text{SW-Attn}^*(\tilde x), \qquad o = y \otimes M(\tilde x)$$
 #
-# The star: every token of $x$ sees all of $p$, and of $x$ itself and those before it, `window` at
-# most. Both branches read the words, and neither waits for the other.
+# The star means: every token of $x$ sees all of $p$, and in $x$ itself and the tokens before it, at
+# most `window` of them. Both branches read the words, and neither waits for the other.
 
 
 # %%
@@ -164,8 +164,8 @@ matrices({"MAL": in_mal.float(), "MAG": in_mag.float()}, "word", "p, then the wo
 # | (24) | $M \leftarrow M(y)$ | write |
 # | (25) | $o = y \otimes m$ | $m_i$ is the answer right after $y_i$ was written |
 #
-# Nobody may see the future: token $i$ sees all of $p$, $h_j$ for $j \le i$, and $S_j$ for $j \le
-# i$.
+# No token may see the future: token $i$ sees all of $p$, $h_j$ for $j \le i$, and $S_j$ for
+# $j \le i$.
 
 
 # %%
@@ -185,8 +185,8 @@ def mac_segment(W, p, S, theta, weight_y, weight_m):
 check("08.4", mac_segment)
 
 # %% [markdown]
-# The same segment again and again, from an empty memory. At first there is nothing to recall; after
-# one reading, what is recalled already points nearly where the words do.
+# Read the same segment again and again, starting from an empty memory. At first there is nothing to
+# recall; after one reading, what is recalled already points nearly where the words do.
 
 # %%
 S, p, ones = torch.randn(4, 16), torch.randn(2, 16), torch.ones(16)
@@ -218,8 +218,8 @@ def leaking_mac(W, p, x, theta, segment, weight_y, weight_m):
 
 
 # %% [markdown]
-# The detector of the notebook: change each token in turn and see which answers move. A row for the
-# token that was changed, a column for the answer; blue is an answer that came *before* the change.
+# Use the detector of the notebook: change each token in turn and see which answers move. A row is
+# the token that was changed, a column the answer; blue is an answer that came *before* the change.
 
 # %%
 from minititans.experiments.leak import influence

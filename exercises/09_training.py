@@ -27,8 +27,8 @@ _ = torch.manual_seed(0)
 # that byte costs $-\log_2 p$ bits: none if it was certain, 1 bit at ½, 8 bits if all 256 bytes were
 # equally likely. **Bits per byte** are the average over all bytes of all rows.
 #
-# The model gives logits; a softmax over the last axis makes probabilities of them. Logits can be
-# large, so mind where a probability might be rounded to 0.
+# The model gives logits; a softmax over the last axis turns them into probabilities. Logits can be
+# large, so take care where a probability might be rounded to 0.
 
 
 # %%
@@ -177,8 +177,8 @@ matrices({"the rule R": R, "the start it learned": W}, rows="value", columns="ke
 #
 # ## 09.5 Carry a state, cut the gradient
 #
-# A Titan is trained on long texts piece by piece: every piece starts with the memory that the one
-# before has left, but its gradient does not go back into it. Write the full rule of lab 04 so:
+# A Titan is trained on long texts piece by piece: every piece starts with the memory that the piece
+# before it has left, but its gradient does not go back there. Do this for the full rule of lab 04:
 #
 # $$S_t = \eta_t S_{t-1} - \theta_t u_t \qquad W_t = (1 - \alpha_t)\, W_{t-1} + S_t \qquad
 # y_t = W_t\, k_t$$
@@ -206,8 +206,8 @@ def read_in_pieces(W, S, keys, values, theta, eta, alpha, piece):
 check("09.5", read_in_pieces)
 
 # %% [markdown]
-# How far back does the last reading know what it owes its answer to? The size of its gradient with
-# respect to each token's value, for three sizes of piece. The reading itself is the same for all.
+# How far back does the gradient of the last reading go? Here is its size with respect to each
+# token's value, for three sizes of piece. The reading itself is the same for all.
 
 # %%
 time, series, answers = 24, {}, []
@@ -223,7 +223,7 @@ lines(series, "token", "gradient of the last reading")
 print("the same reading:", all(torch.allclose(y, answers[0]) for y in answers))
 
 # %% [markdown]
-# **What you have:** everything that `minititans train` does, in small. Its score is your
+# **What you have:** a small version of everything that `minititans train` does. Its score is your
 # `bits_per_byte`, its gradient goes back through every write of a piece, one step changes what all
 # texts share, and the state is carried on, cut off, for up to 80 pieces of the same text.
 

@@ -48,7 +48,7 @@ def haystack(noise, starts, key, value):
 check("10.1", haystack)
 
 # %% [markdown]
-# Eight haystacks of 40 tokens. Noise is bright, the needle and the question are dark:
+# Here are eight haystacks of 40 tokens. Noise is bright, the needle and the question are dark:
 
 # %%
 rng = torch.Generator().manual_seed(0)
@@ -193,8 +193,8 @@ def verdict(old, new):
 check("10.5", verdict)
 
 # %% [markdown]
-# Before you run the next cells, write down a verdict for each of these five after 4,096 tokens, and
-# order the first four by the share of passkeys that you expect them to find at 16,384:
+# Before you run the next cells, write down your verdict on each of these five after 4,096 tokens,
+# and order the first four by the share of passkeys that you expect them to find at 16,384:
 #
 # - `lmm`, as in the notebook
 # - `lmm-plain`, with plain layers
@@ -229,9 +229,9 @@ for name in sorted((n for n in models if n in stored), key=lambda n: -stored[n][
     print(f"{name:12} {stored[name][0]:.0%} ± {stored[name][1]:.0%}")
 
 # %% [markdown]
-# Compare them with your order. Which of the three decisions does this test need, and which are not
-# put to the test by it? A result like this says something about one task at one size: a model that
-# keeps a passkey as well without a part may need that part elsewhere.
+# Compare this with your order. Which of the three decisions matter for this task, and which does it
+# not put to the test? A result like this says something about one task at one size: a model that
+# keeps a passkey just as well without a part may need that part elsewhere.
 #
 # **What you have:** `minititans/tasks/needle.py`, and a way to ask what became of a memory.
 

@@ -1,4 +1,4 @@
-"""minititans: a memory that goes on learning while it reads.
+"""minititans: a memory that keeps learning while it reads.
 
 from minititans import NeuralMemory, MemoryState, Gates
 """
@@ -11,7 +11,7 @@ except metadata.PackageNotFoundError:  # run from a folder that pip has not inst
     __version__ = "(not installed)"
 
 # Name -> module. Imported when first used, so that `minititans doctor` can say what is missing
-# on a machine where torch itself is.
+# even where torch is.
 _PUBLIC = {
     "Gates": "minititans.memory",
     "MemoryState": "minititans.memory",

@@ -1,8 +1,8 @@
 """What each argument may be, declared once: its type, its range and the words of its error.
 
-`ARGUMENTS` is the table, and `check(dim=0)` looks a value up in it; an `Argument` also works on
-its own, where a name means something special. Nothing here imports torch, so the same
-declarations can serve a command line whose `--help` answers at once.
+`ARGUMENTS` is the table, and `check(dim=0)` checks a value against it; an `Argument` also works on
+its own, where a name means something special. Nothing here imports torch, so a command line can
+use the same declarations and still answer `--help` at once.
 """
 
 import sys
@@ -15,7 +15,7 @@ SEEDS = 2**63 - 1  # the largest number that every generator of torch takes
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument. kind: `int`, `float` (takes whole numbers, too), `bool` or `str`.
+    """One argument. kind: `int`, `float` (takes whole numbers too), `bool` or `str`.
 
     least, most:  bounds that a number may reach
     above, below: bounds that it may not reach
@@ -146,7 +146,7 @@ def check(**values: Any) -> None:
 
 
 def check_heads(dim: int, heads: int) -> None:
-    """Sizes of a layer whose heads share its channels equally."""
+    """Check the sizes of a layer whose heads share its channels equally."""
     check(dim=dim, heads=heads)
     if dim % heads:
         raise ValueError(f"dim: got {dim}, expected a multiple of heads, {heads}")

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Describe the command line. A new subcommand is three lines here and one function below."""
+    """Describe the command line. A new subcommand takes three lines here and a function below."""
     parser = argparse.ArgumentParser(
         prog="minititans",
         description="Titans: a memory that keeps learning while it reads.",
@@ -44,7 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     training.add_arguments(train)
     train.set_defaults(run=training.run)
 
-    about_generate = "go on from a text with a trained model"
+    about_generate = "continue a text with a trained model"
     generate = commands.add_parser("generate", help=about_generate, **generation.DESCRIPTION)
     generation.add_arguments(generate)
     generate.set_defaults(run=generation.run)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from minititans.arguments import check, check_heads, choice
 
 VARIANTS = ("mac", "mag", "mal", "lmm")
-# Full causal attention, and in a sliding window; without and with persistent tokens.
+# Attention to everything, or in a sliding window; without or with persistent tokens.
 ATTENTIONS = ("transformer", "swa", "persistent_transformer", "persistent_swa")
 
 # What a memory is made of; the rest is the model's.
@@ -26,9 +26,9 @@ class TitansConfig:
     """What a `TitansLM` is made of.
 
     variant:    "mac", "mag", "mal" or "lmm"; "transformer" or "swa", which have no persistent
-                tokens, or with these "persistent_transformer" or "persistent_swa"; the name of a
-                relative such as "deltanet"; or two names with a plus, "deltanet+swa", in alternate
-                blocks
+                tokens, or "persistent_transformer" or "persistent_swa", which do; the name of a
+                relative such as "deltanet"; or two names with a plus, "deltanet+swa", in
+                alternating blocks
     vocab_size, dim, layers, heads: as in any language model; heads are attention's and the memory's
     ff:         hidden size of the SwiGLU in each block; None for 8/3 of dim
     tie:        one matrix for the embedding and the head
@@ -37,7 +37,7 @@ class TitansConfig:
     persistent: number of persistent tokens in every block of a variant that has them
     depth, expansion, chunk_size, momentum, forgetting, conv, gates, exact, residual, theta_start,
     eta_start, alpha_start, backend: the memory's, see `NeuralMemory`
-    literal:    MAC as the paper writes it, which sees the future; to show that it does
+    literal:    MAC exactly as the paper writes it, to show that it sees the future
     checkpoint: compute each block's activations again in the backward pass, to save memory
     """
 
@@ -92,7 +92,7 @@ class TitansConfig:
         from minititans.model import count_parameters
 
         check(target=target)
-        step = 1 if target < 1e7 else 8  # multiples of 8 suit the hardware, where it matters
+        step = 1 if target < 1e7 else 8  # hardware prefers multiples of 8
         without = count_parameters(replace(self, ff=step)) - 3 * self.dim * step * self.layers
         ff = round((target - without) / (3 * self.dim * self.layers) / step) * step
         if ff < 1:

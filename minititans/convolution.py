@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class CausalConv(nn.Module):
-    """Depthwise: every channel has its own `width` numbers. They begin random.
+    """Depthwise: every channel has its own `width` weights, which start at random.
 
     >>> conv = CausalConv(channels=8, width=4)
     >>> y, past = conv(torch.randn(2, 5, 8))
@@ -15,8 +15,8 @@ class CausalConv(nn.Module):
 
     def __init__(self, channels: int, width: int):
         super().__init__()
-        # Near the identity no token would see its neighbour, and a value could not be stored
-        # under the key before it: models then begin to learn much later.
+        # Near the identity, no token would see its neighbour, and a value could not be stored
+        # under the key of the token before: models then start to learn much later.
         self.taps = nn.Parameter(torch.randn(width, channels) / width**0.5)  # last: the present
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -25,7 +25,7 @@ class CausalConv(nn.Module):
         if past is None:
             past = x.new_zeros(x.shape[0], width - 1, x.shape[2])
         x = torch.cat([past.to(x.dtype), x], 1)  # [batch, width - 1 + time, channels]
-        taps = self.taps.to(x.dtype)  # which autocast may have made shorter
+        taps = self.taps.to(x.dtype)  # x's dtype: autocast may have changed it
         y = x[:, :time] * taps[0]
         for lag in range(1, width):
             y = y + x[:, lag : lag + time] * taps[lag]

@@ -1,7 +1,7 @@
-"""What this machine offers to the course, and what to do about anything missing.
+"""What this machine offers the course, and what to do about anything missing.
 
 `examine` looks and returns findings; `report` turns findings into text. Neither fails when a
-package is missing or broken, torch included: finding that out is what they are for.
+package is missing or broken, torch included: finding that out is their job.
 """
 
 import os
@@ -16,7 +16,7 @@ from types import ModuleType
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 6)
 
-# Beside torch, which has its own check: what the library imports, then what the course opens with.
+# Besides torch, which has its own check: what the library imports, then what opens the course.
 LIBRARY_PACKAGES = ("numpy", "einops", "safetensors", "tqdm", "matplotlib")
 COURSE_PACKAGES = ("jupyterlab", "ipywidgets", "ipykernel")
 
@@ -94,7 +94,7 @@ def report(findings: Sequence[Finding], encoding: str = "utf-8") -> str:
     else:
         closing = "Everything that is required is here."
     text = "\n".join([*lines, "", closing])
-    # Paths and messages come from the machine and may hold any letter: "?" for what has no sign.
+    # Paths and messages come from the machine and may hold any letter: "?" replaces the rest.
     return text.encode(encoding, errors="replace").decode(encoding)
 
 
@@ -108,7 +108,7 @@ def marks(encoding: str) -> tuple[str, str, str]:
     return symbols
 
 
-# One function for each thing that is looked at.
+# One function for each thing that is examined.
 
 
 def look_at_python(version: tuple[int, int, int]) -> Finding:
@@ -217,7 +217,7 @@ def look_at_bubblewrap() -> Finding:
 
 
 def try_import(name: str, importer: Importer) -> tuple[ModuleType | None, str]:
-    """Import a package; in place of an exception return None and what went wrong, in one line."""
+    """Import a package; instead of an exception, return None and what went wrong, in one line."""
     try:
         return importer(name), ""
     except ModuleNotFoundError as error:
@@ -226,7 +226,7 @@ def try_import(name: str, importer: Importer) -> tuple[ModuleType | None, str]:
         return None, f"installed, but needs {error.name}, which is not"
     except Exception as error:  # a broken binary package can raise anything while it is imported
         first_line = (str(error).strip() or "no message").splitlines()[0]
-        return None, f"installed, but does not import: {type(error).__name__}: {first_line}"
+        return None, f"installed, but cannot be imported: {type(error).__name__}: {first_line}"
 
 
 def torch_build(torch: ModuleType) -> str:
@@ -263,7 +263,7 @@ def count(number: int, noun: str) -> str:
 
 
 def leading_numbers(version: str) -> tuple[int, ...]:
-    """The dotted numbers with which a version begins.
+    """The dotted numbers that a version begins with.
 
     >>> leading_numbers("2.13.0+cpu"), leading_numbers("2.6.0a0+git1234")
     ((2, 13, 0), (2, 6, 0))

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and whose damage is told in words."""
+"""Files that are written whole or not at all, and errors that say what is wrong with one."""
 
 import errno
 import json
@@ -17,10 +17,10 @@ UNFINISHED = ".minititans-unfinished"  # how the name of a temporary folder ends
 def write_whole(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary file name; what is written there becomes `path` at the end.
 
-    Whenever the writer, the process or the machine fails, `path` is the old file or the new one,
-    whole. The temporary file has a folder of its own beside `path`, so any number of threads and
-    processes may write to one path; the last one wins. A failure inside the `with` removes that
-    folder. Only a killed process leaves it behind; `left_behind` finds it.
+    Whenever the writer, the process or the machine fails, `path` is either the whole old file or
+    the whole new one. The temporary file has a folder of its own beside `path`, so any number of
+    threads and processes may write to one path; the last one wins. A failure inside the `with`
+    removes that folder. Only a killed process leaves it behind; `left_behind` finds it.
 
     >>> path = Path(tempfile.mkdtemp()) / "numbers.txt"
     >>> with write_whole(path) as temporary:
@@ -68,7 +68,7 @@ def left_behind(path: str | os.PathLike) -> list[Path]:
 
 
 def cannot_write(path: str | os.PathLike, error: OSError) -> OSError:
-    """The same kind of error, with words that name the file and say what to do."""
+    """The same kind of error, with a message that names the file and says what to do."""
     reason = error.strerror or str(error)
     advice = "Choose another place, or try again"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -88,7 +88,7 @@ def cannot_write(path: str | os.PathLike, error: OSError) -> OSError:
 
 
 def read_json(path: str | os.PathLike, advice: str) -> dict[str, Any]:
-    """The object in a JSON file; if the file is damaged, an error that ends with `advice`."""
+    """The object in a JSON file; if it is damaged, raise an error that ends with `advice`."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
@@ -104,7 +104,7 @@ def read_json(path: str | os.PathLike, advice: str) -> dict[str, Any]:
 
 
 def _sync(path: Path) -> None:
-    """Wait until the disk has what was written."""
+    """Wait until what was written is on the disk."""
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""`minititans generate`: a trained model goes on from a text, letter by letter in the terminal."""
+"""`minititans generate`: a trained model continues a text, letter by letter in the terminal."""
 
 import argparse
 import codecs
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the command line needs no torch
     from minititans.model import TitansLM
 
-MODEL = "model.safetensors"  # in the folder of a run that has ended
+MODEL = "model.safetensors"  # in the folder of a run that has finished
 DESCRIPTION = {
-    "description": "Go on from a text with a model that was trained on text, and show it as it is "
+    "description": "Continue a text with a model that was trained on text, and show it as it is "
     "written.",
-    "epilog": "minititans generate mac --prompt 'The ' goes on with the model in runs/mac.",
+    "epilog": "minititans generate mac --prompt 'The ' uses the model in runs/mac.",
 }
 
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of a model in results/models/",
     )  # fmt: skip
     parser.add_argument("--prompt", required=True, metavar="TEXT",
-                        help="where to go on from; - reads it from standard input")  # fmt: skip
+                        help="the text to continue; - reads it from standard input")  # fmt: skip
     parser.add_argument("--tokens", type=int, default=400, metavar="N",
                         help="bytes to write (default: 400)")  # fmt: skip
     parser.add_argument("--temperature", type=float, default=0.8, metavar="X",
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="makes the text repeatable (default: new each time)")  # fmt: skip
     parser.add_argument("--no-memory", action="store_true",
                         help="the memory stays as training left it and learns nothing from the "
-                        "text; attention is as always")  # fmt: skip
+                        "text; attention works as usual")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def load(name: str) -> "TitansLM":
             return TitansLM.load(folder / MODEL).eval()
         if folder.is_dir():
             raise ValueError(
-                f"model: {folder} holds no {MODEL}; expected the folder of a run that has ended"
+                f"model: {folder} has no {MODEL}; expected the folder of a run that has finished"
             )
     stored = models_folder() / f"{name}.safetensors"
     if stored.is_file():
@@ -88,7 +88,7 @@ def load(name: str) -> "TitansLM":
 
 
 def decoded(prompt: bytes, model: "TitansLM", arguments: argparse.Namespace) -> Iterable[str]:
-    """The prompt, then what the model adds, as text; a letter comes when its last byte has come."""
+    """The prompt, then what the model adds, as text; a letter appears with its last byte."""
     import torch
 
     if model.config.vocab_size != 256:
@@ -97,7 +97,7 @@ def decoded(prompt: bytes, model: "TitansLM", arguments: argparse.Namespace) -> 
             "byte; it was not trained on text"
         )
     if not prompt:
-        raise ValueError("prompt: got no text, expected at least one letter to go on from")
+        raise ValueError("prompt: got no text, expected at least one letter to continue")
     tokens = torch.tensor([list(prompt)])  # [1, time]
     chosen = model.stream(
         tokens, arguments.tokens, arguments.temperature, arguments.top_k, arguments.seed
@@ -113,7 +113,7 @@ def decoded(prompt: bytes, model: "TitansLM", arguments: argparse.Namespace) -> 
 
 
 def write(pieces: Iterable[str]) -> None:
-    """Each as soon as it comes, in whatever letters the terminal has."""
+    """Print each piece as soon as it comes, in letters that the terminal can show."""
     encoding = sys.stdout.encoding or "ascii"
     for piece in pieces:
         sys.stdout.write(piece.encode(encoding, errors="replace").decode(encoding))

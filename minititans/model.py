@@ -28,7 +28,7 @@ PART = 4096  # tokens of a prompt that are read at once
 
 @dataclass(frozen=True)
 class ModelState(State):
-    """What every block carries on, and how many tokens were read."""
+    """The state of every block, and how many tokens were read."""
 
     blocks: list[Any]
     tokens: int
@@ -63,12 +63,12 @@ class TitansLM(nn.Module):
             self.head.weight = self.embed.weight
 
     def forward(self, tokens: Tensor, state: ModelState | None = None) -> tuple[Tensor, ModelState]:
-        """tokens: `[batch, time]`, going on from `state`; returns `[batch, time, vocab_size]`."""
+        """tokens: `[batch, time]`, continuing from `state`; returns `[batch, time, vocab_size]`."""
         x, state = self._read(tokens, state)
         return self.head(self.norm(x)), state
 
     def _read(self, tokens: Tensor, state: ModelState | None) -> tuple[Tensor, ModelState]:
-        """All but norm and head: `[batch, time, dim]`."""
+        """Everything but the last norm and the head: `[batch, time, dim]`."""
         tokens = self._ids("tokens", tokens)
         self._check(state)
         x = self.embed(tokens)  # [batch, time, dim]
@@ -95,11 +95,11 @@ class TitansLM(nn.Module):
         seed: int | None = None,
         state: ModelState | None = None,
     ) -> Tensor:
-        """Go on from `prompt`, `[batch, time]`: returns prompt and new tokens.
+        """Continue `prompt`, `[batch, time]`; returns the prompt and the new tokens.
 
-        Each new token costs the same, however many came before (save with "transformer", whose
-        attention keeps everything). temperature 0 always takes the likeliest; a seed makes the
-        choice repeatable.
+        Each new token costs the same, however many came before (except with "transformer", whose
+        attention keeps everything). A temperature of 0 always takes the likeliest token; a seed
+        makes the choice repeatable.
         """
         new = self.stream(prompt, max_new_tokens, temperature, top_k, seed, state)
         return torch.cat([self._ids("prompt", prompt), *new], 1)
@@ -114,7 +114,7 @@ class TitansLM(nn.Module):
         seed: int | None = None,
         state: ModelState | None = None,
     ) -> Iterator[Tensor]:
-        """What `generate` adds to the prompt, one token `[batch, 1]` after the other."""
+        """What `generate` adds to the prompt, one token `[batch, 1]` after another."""
         check(max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed)
         prompt, rng = self._ids("prompt", prompt), None
         self._check(state)
@@ -152,7 +152,7 @@ class TitansLM(nn.Module):
         return model
 
     def _unique(self) -> dict[str, Tensor]:
-        """Weights by name, a tied one once."""
+        """Weights by name; a tied one appears once."""
         weights = self.state_dict()
         if self.config.tie:
             del weights["head.weight"]
@@ -242,7 +242,7 @@ def count_parameters(config: TitansConfig) -> int:
 def _choose(
     logits: Tensor, temperature: float, top_k: int | None, rng: torch.Generator | None
 ) -> Tensor:
-    """One token a row from `[batch, vocab]`, as `[batch, 1]`."""
+    """Choose one token per row of `[batch, vocab]`, as `[batch, 1]`."""
     if temperature < torch.finfo(torch.float32).tiny:  # 0, or 0 as soon as it divides
         return logits.argmax(-1, keepdim=True)
     if top_k is not None:

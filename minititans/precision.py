@@ -1,4 +1,4 @@
-"""Where autocast ends: the memory computes in its state's precision."""
+"""Switching autocast off: the memory computes in its state's precision."""
 
 import functools
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 def full_precision(device: torch.device) -> AbstractContextManager:
-    """No autocast inside: it would bring some products to half precision, and not all."""
+    """No autocast inside: it would compute some products in half precision, but not all."""
     if device.type == "meta":
         return nullcontext()
     return torch.autocast(device.type, enabled=False)
 
 
 def in_full_precision(function: Callable) -> Callable:
-    """The function of tensors, among other arguments, where autocast has ended."""
+    """The same function of tensors and other arguments, with autocast switched off."""
 
     @functools.wraps(function)
     def without_autocast(*arguments):

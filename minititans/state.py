@@ -1,4 +1,4 @@
-"""What is carried from one call to the next, and how it is kept, cut off, copied and stored."""
+"""What is carried from one call to the next: how it is detached, copied, moved and stored."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ class State:
     """
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Self:
-        """A new state with `function` applied to every tensor in it, once to a shared tensor."""
+        """A new state with `function` applied to every tensor in it; shared ones stay shared."""
         done: dict[int, Tensor] = {}
 
         def once(tensor):
@@ -34,7 +34,7 @@ class State:
         return _walk(self, once)
 
     def detach(self) -> Self:
-        """The same values, cut off from the graph: gradients stop here (truncated training)."""
+        """The same values, detached from the graph: gradients stop here (truncated training)."""
         return self.map(Tensor.detach)
 
     def clone(self) -> Self:
@@ -47,7 +47,7 @@ class State:
 
     @classmethod
     def expect(cls, state: Any) -> None:
-        """Refuse what is neither None nor a state of this class."""
+        """Refuse anything that is neither None nor a state of this class."""
         if state is not None and not isinstance(state, cls):
             raise TypeError(f"state: got {type(state).__name__}, expected a {cls.__name__}")
 
@@ -56,7 +56,7 @@ class State:
         tensors: dict[str, Tensor] = {}
         names: dict[int, str] = {}
 
-        def name(tensor):  # one that is shared is stored once
+        def name(tensor):  # a shared tensor is stored once
             if id(tensor) not in names:
                 names[id(tensor)] = f"t{len(tensors)}"
                 copy = tensor.detach().clone(memory_format=torch.contiguous_format)
@@ -80,7 +80,7 @@ class State:
 
 
 def _walk(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """Rebuild a state with `function` of its tensors in their places."""
+    """Rebuild a state with `function` applied to each of its tensors."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, list):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from minititans.files import write_whole
 
-# What reading a damaged file may lead to.
+# What reading a damaged file may raise.
 DAMAGE = (safetensors.SafetensorError, ValueError, TypeError, LookupError, AttributeError)
 
 
@@ -26,7 +26,7 @@ def save_tensors(
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
-    """What safetensors writes; its errors about the disk are an OSError, like everybody's."""
+    """Let safetensors write; its errors about the disk become an OSError, as usual in Python."""
     try:
         safetensors.torch.save_file(tensors, path, header)
     except safetensors.SafetensorError as error:
@@ -47,7 +47,7 @@ def open_tensors(
     kind:   what the file should be, in words
     advice: what to do if it is damaged
 
-    Whatever goes wrong inside the `with` is the file's fault, and an error says so.
+    Whatever goes wrong inside the `with` is blamed on the file, in an error that names it.
     """
     name = os.fspath(path)
     if Path(path).is_dir():

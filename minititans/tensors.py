@@ -13,9 +13,9 @@ CONVERTED = {torch.float32, torch.bfloat16, torch.float16}  # by autocast, when 
 
 
 def check_tensor(name: str, tensor: Tensor, axes: str, sizes: dict[str, int]) -> None:
-    """A floating, finite tensor whose axes have the sizes known so far; records new ones.
+    """A finite floating-point tensor whose axes have the sizes known so far; records new ones.
 
-    axes: names, space separated, as in einops; sizes: axis name to size, extended here.
+    axes: names separated by spaces, as in einops; sizes: axis name to size, extended here.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: got {type(tensor).__name__}, expected a tensor [{axes}]")
@@ -49,7 +49,7 @@ def check_finite(name: str, tensor: Tensor) -> None:
         total = tensor.sum().item()
     except RuntimeError:  # inside torch.func.vmap, which has no values to look at either
         return
-    # A finite sum has finite terms. One that is not may have overflowed: look at every number.
+    # A finite sum has finite terms. An infinite one may have overflowed: look at every number.
     if not math.isfinite(total) and not tensor.isfinite().all():
         raise ValueError(f"{name}: contains NaN or infinite values, expected finite numbers")
 
@@ -140,10 +140,10 @@ def check_batch(size: Any, length: Any, generator: Any, least: int = 1) -> None:
 
 
 def check_pairs(x: Tensor) -> None:
-    """Rotary positions turn the channels of x in pairs."""
+    """Rotary positions rotate the channels of x in pairs."""
     if x.shape[-1] % 2:
         raise ValueError(
-            f"x: got {x.shape[-1]} channels, expected an even number, to turn in pairs"
+            f"x: got {x.shape[-1]} channels, expected an even number, to rotate in pairs"
         )
 
 
@@ -160,7 +160,7 @@ def dtype_name(tensor: Tensor) -> str:
 
 
 def _same_precision(a: Tensor, b: Tensor) -> bool:
-    """Whether a matmul takes both: of one dtype, or of any that autocast converts, inside it."""
+    """Whether a matmul takes both: they have one dtype, or autocast will convert them."""
     device = b.device.type
     return a.dtype == b.dtype or (
         {a.dtype, b.dtype} <= CONVERTED

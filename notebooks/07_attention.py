@@ -37,9 +37,10 @@ draw_loop("memory", "reading")
 
 # %% [markdown]
 # What the memory answers is a *reconstruction*. It has a fixed size, so everything it reads shares
-# the same numbers, and what is stored disturbs what is stored. Attention, which we met in notebook
-# 01, is the opposite: it keeps every key and every value, and looks them up. Ask both for the
-# pairs they have just read, 32 dimensions and more and more pairs:
+# the same numbers, and each new pair disturbs those stored before it. Attention, which we met in
+# notebook 01, is the opposite: it keeps every key and every value, and looks them up. Let both read
+# pairs in 32 dimensions, more and more of them, and ask for all of them again. (A `sharpness` of 60
+# makes the softmax pick almost a single key.)
 
 
 # %%
@@ -65,9 +66,9 @@ claim(
 # %% [markdown]
 # With twice as many pairs as dimensions, the memory's answers are no better than silence, and
 # attention's are exact. So attention is a **short-term memory**: exact, and for what is near. The
-# neural memory is the **long-term memory**: approximate, and for everything. Titans have both, put
-# together in three ways that are called MAC, MAG and MAL; the next notebook builds them. Why not
-# attention for everything?
+# neural memory is the **long-term memory**: approximate, and for everything. Titans have both, and
+# combine them in three ways, called MAC, MAG and MAL; the next notebook builds them. But why not
+# use attention for everything?
 #
 # ## What exactness costs
 #
@@ -144,14 +145,14 @@ draw_masks({"causal": causal, "sliding window of 4": sliding, "segments of 4": s
 # Read a row: token 6 (the seventh row) sees seven tokens, or the last four, or what its segment
 # has so far. Read a column: by whom is token 6 seen, and for how long?
 #
-# - In a **sliding window** everybody sees the same number of tokens, once there are enough. MAG
-#   and MAL have one.
-# - **Segments** forget all at once. The first token of a segment sees only itself. MAC has
-#   these, and gives each segment something of the past to look at: what the memory says about it,
-#   put before it as in (22).
+# - In a **sliding window** every token sees equally many tokens, once there are enough. MAG and MAL
+#   have one.
+# - **Segments** forget all at once: the first token of a segment sees only itself. MAC uses these,
+#   and gives each segment something of the past to look at: what the memory recalls, put before
+#   the segment as in (22).
 #
-# The library has the same masks as functions. For a long text it never makes such a table: it reads
-# in blocks, so that the cost of a window grows with the length and not with its square.
+# The library has functions for the same masks. For a long text it never builds such a table: it
+# reads in blocks, so that the cost of a window grows with the length and not with its square.
 
 # %%
 same = torch.equal(window_mask(time, time, None), causal)
@@ -162,8 +163,8 @@ same &= all(
 claim("these three lines are the masks of the library", same, "equation (2)")
 
 # %% [markdown]
-# A window has a price. What is outside cannot change the answer, not even a little. Here is a
-# layer with a window of 4, and a text in which we replace one token:
+# A window has a price. What is outside it cannot change the answer, not even a little. Here is a
+# layer with a window of 4, and a text in which we replace token 2:
 
 # %%
 torch.manual_seed(0)
@@ -177,27 +178,29 @@ print("how much each token's answer moves:", [round(d, 2) for d in difference.to
 # %%
 moves = difference > 1e-6
 claim(
-    "with a window of 4 a token reaches itself and three after it, and nobody else",
+    "with a window of 4 a token reaches itself and the three after it, and no others",
     moves.tolist() == [False] * 2 + [True] * 4 + [False] * 6,
     "section 4.2",
 )
 
 # %% [markdown]
-# Layers help a little: through two of them a token reaches six places on, through ten of them
-# thirty. To reach the beginning of a book takes something else, and that is what the memory is for.
+# More layers help a little: with two of them a token reaches six places further, with ten of them
+# thirty. To reach back to the beginning of a book takes something else, and that is what the memory
+# is for.
 #
 # ## Where is a token?
 #
-# A softmax over keys does not know their order. Modern attention tells it by **rotary positions**:
-# the numbers of a query or key are taken in pairs, as points in a plane, and the pair is turned by
-# an angle that grows with its place in the text. A query at place $i$ and a key at place $j$ then
-# differ by the angle of $i - j$, so their product knows how far apart they are, and nothing else.
+# A softmax over keys does not know their order. Modern attention adds it by **rotary positions**:
+# it takes the numbers of a query or key in pairs, as points in a plane, and turns each pair by an
+# angle that grows with its place in the text. A query at place $i$ and a key at place $j$ are then
+# turned against each other by the angle of $i - j$, so their product knows how far apart they are,
+# and nothing else about their places.
 
 
 # %%
 def rotate(x, place):
     half = x.shape[-1] // 2
-    angle = place * 10_000.0 ** (-torch.arange(half) / half)  # slow and slower turns
+    angle = place * 10_000.0 ** (-torch.arange(half) / half)  # each pair turns more slowly
     a, b = x[:half], x[half:]  # pair number j is (a[j], b[j])
     return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()])
 
@@ -220,14 +223,13 @@ claim(
 # %% [markdown]
 # ## A past that was learned: persistent memory
 #
-# There is a third kind of memory in Titans. Attention knows this text, the neural memory knows
-# this text. Neither knows anything that is true of *all* texts. **Persistent memory** is the
-# plainest way to add that: a few vectors $p_1 \dots p_N$, trained with the model and put before
-# every text (19):
+# There is a third kind of memory in Titans. Attention and the neural memory hold what is in *this*
+# text. Neither holds what is true of *all* texts. **Persistent memory** is the simplest way to add
+# that: a few vectors $p_1 \dots p_N$, trained with the model and put before every text (19):
 #
 # $$x_{\text{new}} = [\,p_1\; p_2 \dots p_N\,] \;\|\; x$$
 #
-# In a mask they are columns that everybody sees:
+# In a mask they are columns that every token sees:
 
 # %%
 prefix = 3
@@ -247,8 +249,8 @@ draw_masks(with_prefix, prefix)
 # %% [markdown]
 # The paper looks at these tokens from three sides.
 #
-# **First side: memory.** They are the outer loop's: training changes them, reading does not. What
-# the neural memory learns is gone when the text is; what they hold stays.
+# **First side: memory.** They belong to the outer loop: training changes them, reading does not.
+# What the neural memory learns from a text ends with the text; what they hold stays.
 #
 # **Second side: a feed-forward layer.** Their keys and values never change, so what a token gets
 # from them depends on nothing but the token itself. Such a thing has a name. Write the learned keys
@@ -256,9 +258,8 @@ draw_masks(with_prefix, prefix)
 #
 # $$\mathrm{FFN}(x) = W_V\, \mathrm{softmax}(W_K\, x)$$
 #
-# a feed-forward layer with softmax in place of ReLU. Let us find it in a layer that was trained: a
-# small Transformer with four persistent tokens in each layer, which learned on Python's own help
-# texts.
+# a feed-forward layer with softmax in place of ReLU. Let us find it in a trained layer, of a small
+# Transformer with four persistent tokens in each layer that learned from Python's own help texts.
 
 # %%
 with_p = models.load("text-persistent-transformer")
@@ -269,8 +270,8 @@ p, attention = layer.persistent.tokens, layer.attention  # p: [4, 64]
 # %% [markdown]
 # (In a terminal, `minititans generate text-persistent-transformer --prompt "The "` lets it write.)
 #
-# Give the layer something to read, and let it tell where it looked. `share` is how much of its
-# attention each token gave to $p$, for each head.
+# Give the layer something to read, and ask it where it looked. `share` is how much of its attention
+# each token gave to $p$, for each head.
 
 # %%
 x = torch.randn(1, 40, 64)
@@ -281,7 +282,7 @@ share.shape
 
 # %% [markdown]
 # Now the same without attention to $p$: a feed-forward layer of each token by itself, and
-# attention that has never heard of $p$. Mix the two by the share.
+# attention that has never heard of $p$. Mix the two according to the share.
 
 # %%
 with torch.no_grad():
@@ -325,8 +326,8 @@ draw_looks(found)
 
 # %% [markdown]
 # Each bar is one head, and its colours are where its attention goes. There is no sink on the first
-# token: the black part is too thin to see. But give the heads a place to rest, and they take it.
-# The green comes mostly out of the two blues: out of looking at itself and at the letter before.
+# token: the black part is too thin to see. But give the heads a place to rest, and nearly all take
+# it. The weight comes mostly from the two blues: from the token itself and the letter before it.
 
 # %%
 without, having = found.values()
@@ -358,8 +359,8 @@ claim(
 )
 
 # %% [markdown]
-# You can see it in one head and one text. Left without $p$, right with $p$, in the columns left of
-# the green line; red is weight.
+# Here is one head of each, reading the same text; a dot is a space, and the darker a cell, the more
+# weight. On the right, the columns before the green line are $p$.
 
 # %% tags=["hide-source"]
 tokens = texts[3, :36]
@@ -388,8 +389,8 @@ claim(
 # %% [markdown]
 # ## Who sees whom
 #
-# Now all together. Each table is a variant; a row is a token that looks. Press play, or pick a
-# token.
+# Now put it all together. Each table is a variant, and each row a token that looks. Press play, or
+# pick a token.
 #
 # 1. It begins at token 16. Which variants see token 1, and through what?
 # 2. Go from token 12 to token 13. In one variant attention forgets everything at once. Which one?
@@ -403,8 +404,8 @@ view_explorer()
 # %% [markdown]
 # ## Deeper (optional): how far do windows reach together?
 #
-# Each layer carries a token $w - 1$ places on, so $L$ layers carry it $L(w-1)$ places. Count it:
-# change the first token, and see who notices.
+# Each layer carries a token $w - 1$ places further, so $L$ layers carry it $L(w-1)$ places. Check
+# it: change the first token, and see which answers move.
 
 # %%
 from minititans import TitansConfig, TitansLM
@@ -441,7 +442,8 @@ claim(
 # - Small Transformers have no sink at the first token; offered persistent tokens, they still put a
 #   fifth of their attention there.
 #
-# **Exercise:** [Attention](../exercises/07_attention.ipynb): masks, turns and persistent tokens.
+# **Exercise:** [Attention](../exercises/07_attention.ipynb): masks, rotary positions and persistent
+# tokens.
 #
 # **In the paper:** sections 2 and 3.3, equations (1), (2), (19) and (20), and the attention of
 # sections 4.1 and 4.2, (22) and (26), of [Titans: Learning to Memorize at Test

@@ -4,8 +4,8 @@
 # **Question:** attention sees the last few tokens exactly, and the memory keeps the rest in its
 # weights. How do you build one layer out of the two?
 #
-# **You will build:** the paper's four answers, LMM, MAL, MAG and MAC, in a few lines each, and hold
-# them to the library's numbers. Then you will catch one of them, taken to the letter, looking into
+# **You will build:** the paper's four answers, LMM, MAL, MAG and MAC, in a few lines each, and
+# check them against the library. Then you will catch one of them, taken to the letter, looking into
 # the future.
 #
 # **Time:** 25 minutes to read, without the optional part; about 20 s to run on 2 cores.
@@ -28,7 +28,7 @@ draw_loop("token", "memory", "reading")
 # ## The parts
 #
 # From here on, this whole picture is one box, $M$: tokens go in, readings come out. It can be used
-# in two ways, and the paper tells them apart with a star:
+# in two ways, and the paper marks the second with a star:
 #
 # - $M(x)$ reads a sequence and **writes** it: every token changes the memory. In code,
 #   `y, M = memory(x, M)`.
@@ -59,7 +59,7 @@ draw_variant("LMM")
 
 # %% [markdown]
 # The simplest answer is to leave attention out. The persistent tokens go before the text, and the
-# memory reads it all:
+# memory reads all of it:
 #
 # $$y = M(p \,\|\, x)$$
 
@@ -117,8 +117,8 @@ claim(
 draw_variant("MAG")
 
 # %% [markdown]
-# In MAL attention gets everything second-hand. Put the two side by side, then, and let both read
-# the words. Equations (26) to (28):
+# In MAL, attention gets everything second-hand. So put the two side by side, and let both read the
+# words. Equations (26) to (28):
 #
 # $$\tilde x = p \,\|\, x, \qquad y = \text{SW-Attn}^*(\tilde x), \qquad o = y \otimes M(\tilde x)$$
 #
@@ -129,8 +129,9 @@ draw_variant("MAG")
 #
 # $$y \otimes m = 2\,\sigma(\text{norm}_y(y)) \odot \text{norm}_m(m)$$
 #
-# The first norm divides a token by its length. The second, by $\sqrt{\text{mean}(m^2) + 1}$, makes
-# what is long shorter and leaves what is short as it is: a memory with nothing to say stays silent.
+# The first norm divides a token by the root of its mean square. The second divides by
+# $\sqrt{\text{mean}(m^2) + 1}$: long answers get shorter, and short ones stay as they are, so that
+# a memory with nothing to say stays silent.
 
 
 # %%
@@ -157,9 +158,9 @@ claim(
 draw_variant("MAC")
 
 # %% [markdown]
-# In MAG neither side knows what the other has found. MAC goes furthest: the memory is asked
-# *before* attention looks, and writes *after* that. The text comes in segments $S$, here of four
-# words. For each of them, equations (21) to (25):
+# In MAG, neither side knows what the other has found. MAC goes furthest: the memory is asked
+# *before* attention looks, and written *after* it has looked. The text comes in segments $S$, here
+# of four words. For each of them, equations (21) to (25):
 #
 # | | | |
 # | --- | --- | --- |
@@ -205,11 +206,11 @@ draw_flow(flows()["MAG"], word=10)
 # Read it from the top. *Written*: how much each word surprised the memory. *Attended*: where
 # attention looked, at two persistent tokens and at four words, nearly evenly, since nobody has
 # trained it. *Recalled*: what the memory answers to *red*, taken apart into the values of all
-# words. It is mostly *fox*, which came after *red* once, nine words ago, far outside the window. At
-# the bottom are the vectors themselves, one stripe per number.
+# words. It is mostly *fox*, which followed the first *red*, far outside the window. At the bottom
+# are the vectors themselves, one stripe per number.
 #
-# > **Predict first.** The next word is *fox*. How high will its bar be, beside that of the first
-# > *fox*? And what will the memory recall?
+# > **Predict first.** The next word is *fox*. How high will its bar be, compared with that of the
+# > first *fox*? And what will the memory recall?
 
 # %% tags=["predict"]
 draw_flow(flows()["MAG"], word=11)
@@ -249,8 +250,8 @@ claim(
 # Now all four. Start with MAC at word 10 and move `variant` to compare; then press play. Look for
 # three things:
 #
-# - In MAC's first segment $h$ is empty: nothing has been written before. Later it holds only what
-#   *earlier segments* wrote. Attention looks at $h$ (orange) and at the words (blue), in one
+# - In MAC's first segment $h$ is empty: nothing has been written yet. Later it holds only what
+#   *earlier segments* wrote. Attention looks at $h$ (orange) and at the words (blue), within one
 #   segment.
 # - In MAG and MAL the window slides. In MAL it slides over the memory's answers, and $p$ soon drops
 #   out of it; in MAG $p$ stays in sight.
@@ -289,8 +290,8 @@ claim(
 #   coming.
 # - (25) asks $M_t$, the memory after the *whole* segment was written, later words included.
 #
-# Our `mac` lets token $i$ see $h_j$ only from $j \le i$ on, and gives each token the memory as it
-# was after *its own* write. Here is the letter, with a switch for each of the two.
+# Our `mac` lets token $i$ see only those $h_j$ with $j \le i$, and gives each token the memory as
+# it was after *its own* write. Here is MAC again, with a switch for each of the two leaks.
 
 # %%
 from minititans.variants import MAC
@@ -316,9 +317,9 @@ def mac_with(x, all_of_h=False, last_M=False):
 # How do you find a leak? Change one word, and see whose answer moves.
 # [`influence`](../minititans/experiments/leak.py) does it for each word in turn.
 #
-# > **Predict first.** Draw a square: a row for the word that is changed, a column for each of the
-# > 16 answers. Which fields can move in a causal layer? Which ones move in addition with the whole
-# > of $h$ in sight, and which with the last $M$? (The segments have four words.)
+# > **Predict first.** Draw a square: a row for each word that is changed, a column for each of the
+# > 16 answers. Which cells can be filled in a causal layer? Which others are filled when all of $h$
+# > is in sight, and which when the last $M$ is asked? (The segments have four words.)
 
 # %% tags=["predict"]
 from functools import partial
@@ -366,8 +367,8 @@ claim(
 # %% [markdown]
 # ## What a leak is worth
 #
-# Does it matter? Train both on digits that are drawn at random. Nobody can predict those: the best
-# guess is one in ten, a loss of $\log 10 = 2.30$
+# Does it matter? Train both on random digits. Nobody can predict those: the best guess is right
+# once in ten times, a loss of $\log 10 = 2.30$
 # ([`learn_noise`](../minititans/experiments/leak.py), two seeds).
 #
 # > **Predict first.** Where does the loss of causal MAC go, and where does that of MAC to the
@@ -383,7 +384,7 @@ draw_noise(noise)
 # %% [markdown]
 # A wonderful loss, and worth nothing. When such a model is used, the next digit does not exist yet.
 # The table on the right imitates that: it gives the loss at one place in the middle of a segment,
-# with the true digits after that place, and with others there.
+# once with the true digits after that place, and once with other digits there.
 
 # %% tags=["hide-source"]
 # What was checked: both seeds
@@ -413,8 +414,8 @@ claim(
 # and segments of 64. For comparison, attention over the whole text
 # ([`variant_costs`](../minititans/experiments/variant_costs.py)).
 #
-# > **Predict first.** Which of the four is slowest? Which keeps most between two tokens? And from
-# > which length on does attention over everything lose?
+# > **Predict first.** Which of the four is slowest? Which keeps most from one token to the next?
+# > And at what length does attention over the whole text fall behind?
 
 # %% tags=["predict"]
 from minititans.experiments.variant_costs import ATTENTION, VariantCostConfig, variant_costs
@@ -460,7 +461,7 @@ claim(
 
 # %% [markdown]
 # MAG and MAL keep the same: a memory, and the keys and values of 63 words. MAC keeps its open
-# segment twice, once as words and once as $h$, and the memory as it was before. It is the slowest
+# segment twice, once as words and once as $h$, and the memory as it was before. MAC is the slowest
 # because it asks the memory twice and attends to twice as many keys, and because a segment must
 # wait for the one before it: without the last write there is nothing to recall. In MAG and MAL
 # attention need not wait, and reads the whole text at once.
@@ -546,7 +547,7 @@ claim(
 # - All four keep a state of fixed size. MAC is the slowest; LMM has the fewest parameters.
 #
 # **Exercise:** [08 Variants](../exercises/08_variants.ipynb): MAL's order, MAG's gate, MAC's
-# segment, and a MAC by somebody else that leaks in three places.
+# segment, and somebody else's MAC, which leaks in three places.
 #
 # **In the paper:** section 4, equations (21) to (31), of [Titans: Learning to Memorize at Test
 # Time](https://arxiv.org/abs/2501.00663). In the library: [`LMM`](../minititans/variants/lmm.py),

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Training a Titan
 #
-# **Question:** a Titan learns while it reads. What is left to be learned before it reads, and what
-# is the memory worth once that has been learned?
+# **Question:** a Titan learns while it reads. What does it have to learn before it reads, and what
+# is the memory worth once it has?
 #
-# **You will build:** the outer loop, and train a small Titan with it in front of your eyes. Then
-# you will open up one that was trained for longer: what its gates do with every letter, and what
-# becomes of it when parts of its memory are switched off.
+# **You will build:** the outer loop, and watch it train a small Titan. Then you will open up one
+# that was trained for longer: what its gates do with every letter, and what happens when parts of
+# its memory are switched off.
 #
 # **Time:** about 50 s to run on 2 cores, 25 minutes to read.
 #
@@ -34,16 +34,16 @@ torch.set_num_threads(1)  # these matrices are small: a second thread would only
 # ## Two loops
 #
 # Here is the picture that you know, with the rest of the machine around it. Blue changes with every
-# token: that is reading. Orange changes with every *batch of texts*: that is training.
+# *token*: that is reading. Orange changes with every *batch of texts*: that is training.
 
 # %%
 draw_loops()
 
 # %% [markdown]
-# Follow the orange arrows. What the memory reads helps the model to expect the next letter. The
-# loss says how much of its expectation was missing. Its gradient goes *back through every write* to
-# the three things that no reading can change: how keys, values and queries are made, how the gates
-# are set, and where $M$ starts.
+# Follow the orange arrows. What is read from the memory helps the model to expect the next letter.
+# The loss says how far off the expectation was. Its gradient goes *back through every write* to the
+# three things that no reading can change: how keys, values and queries are made, how the gates are
+# set, and where $M$ starts.
 #
 # Do the two loops really stay apart? A trained Titan is stored in this repository. Let it read.
 
@@ -107,9 +107,9 @@ claim(
 # %% [markdown]
 # ## Train one
 #
-# The corpus is Python's own language reference, which comes with every Python: 0.37 million bytes,
-# the last tenth of which no training sees. The score is **bits per byte**: a byte that was expected
-# with probability $p$ costs $-\log_2 p$ bits. Not knowing anything costs 8 bits.
+# The corpus is the language reference that comes with every Python: 0.37 million bytes, the last
+# tenth of which no training sees. The score is **bits per byte**: a byte that was expected with
+# probability $p$ costs $-\log_2 p$ bits. A model that knows nothing pays 8 bits for each.
 #
 # The model is a MAC of two blocks. Remember what that means: attention sees one segment, here of 64
 # bytes, and whatever came before it reaches the model only through the memory. The cell below has
@@ -139,9 +139,9 @@ for _ in range(STEPS):  # the outer loop
     curve.add(loss.item())
 
 # %% [markdown]
-# In the first twenty steps it learns which bytes are common (from 8 bits down to below 5), then
-# which follow each other, and then, ever more slowly, words. The axis is logarithmic: each further
-# bit takes several times as many steps as the one before.
+# In the first twenty steps the model learns which bytes are common (from 8 bits down to below 5),
+# then which follow each other, and then, ever more slowly, words. The axis is logarithmic: each
+# further bit takes several times as many steps as the one before.
 
 # %%
 claim(
@@ -195,14 +195,14 @@ claim(
 )
 
 # %% [markdown]
-# Letter by letter, on the sentence from above:
+# Letter by letter, at the beginning of the sentence from above:
 
 # %%
 draw_gates(read_text(titan, sentence))
 
 # %% [markdown]
-# Look at $\alpha$. It is closed nearly everywhere. In the first head of the first block it opens at
-# every "o", and a little at "e" and "s"; in the second block it opens at a few single letters. The
+# Look at $\alpha$. It is closed nearly everywhere. In the first head of the first layer it opens at
+# every "o", and a little at "e" and "s"; in the second layer it opens at a few single letters. The
 # loss alone has found out that forgetting rarely pays, and where it does.
 
 # %% tags=["hide-source"]
@@ -237,15 +237,15 @@ does_not_reproduce(
 # ## What the memory is worth
 #
 # Now take parts of the memory away and count bits. The text is 16 stretches of 2,048 bytes that
-# the Titan was not trained on. Each starts from the learned start, with nothing read yet.
+# the Titan was not trained on. In each, the memory begins at its learned start.
 #
-# - **as trained**: the memory reads and writes, and its state is carried on
+# - **as trained**: it reads and writes, and its state is carried on
 # - **state dropped**: it reads and writes, but starts over after each segment of 128 bytes
 # - **no writes**: it stays where training has put its start, and learns nothing from the text
 # - **no memory**: it answers 0 to everything
 #
-# **Predict first.** Put the four in order. Will the distance between the first two grow along the
-# text? What is the very first segment like?
+# **Predict first.** Put the four in order. Will the gap between the first two grow along the text?
+# How large is it in the very first segment?
 
 # %% tags=["predict"]
 from minititans.viz.worth import draw_stream, draw_worth
@@ -256,10 +256,10 @@ draw_worth(worth)
 
 # %% [markdown]
 # In the first segment "state dropped" is the same thing as "as trained"; from the second on, what
-# was carried over saves about 0.09 bits in every byte. (Attention sees only its own segment, so it
-# can come from nowhere else.) All writes together save 0.2. And *no memory* does not measure the
-# worth of a memory at all: in a MAC the output is $y \otimes M(y)$, so with $M = 0$ nothing is
-# left of the block.
+# was carried over saves about 0.09 bits in every byte. (Attention sees only its own segment, so the
+# saving can come from nowhere else.) All writes together save 0.2. And *no memory* does not measure
+# what a memory is worth at all: in a MAC the output is $y \otimes M(y)$, so with $M = 0$ nothing is
+# left of the layer.
 #
 # How sure is that? The same 16 stretches are read in each way, so compare stretch by stretch:
 
@@ -296,10 +296,10 @@ stream = in_one_stream(titan, corpus.held_out, 16 * 2048)
 draw_stream(stream, worth)
 
 # %% [markdown]
-# Zero is the young memory. Up to about 8,000 bytes the old one is as good. Then it gets worse, and
-# at the end it would do better to drop its state after every segment. Compare with how it was
-# trained: in the last 40 % of the steps the state was carried on for up to 80 steps, some 15,000
-# bytes. Beyond that, the outer loop has never looked.
+# Zero is the memory that starts over. Up to about 8,000 bytes, the one that has read everything is
+# as good. Then it gets worse, and at the end it would do better to drop its state after every
+# segment. Compare this with how it was trained: in the last 40 % of the steps the state was carried
+# on for up to 80 steps, some 15,000 bytes. The outer loop has never looked further than that.
 
 # %% tags=["hide-source"]
 # What was checked: the first four stretches of the stream and its second half
@@ -313,8 +313,8 @@ does_not_reproduce(
 )
 
 # %% [markdown]
-# And a memory that was never taught to last? The one you have just trained has only ever seen 128
-# bytes at a time. Its state is better dropped than carried on.
+# And a memory that was never taught to last? The model you have just trained has only ever seen 128
+# bytes at a time. It does better to drop its state than to carry it on.
 
 # %%
 untaught = memory_worth(model, corpus.held_out, ways=("as trained", "dropped"))
@@ -351,8 +351,8 @@ text_explorer(titan, sentence.decode())
 # %% [markdown]
 # ## Deeper (optional): does it know what it has just read?
 #
-# The matrix of notebook 00 had read a sentence once and knew it by heart. Does the Titan? Each of
-# 32 passages fills a segment and is then read a second time, so that attention cannot help.
+# The matrix of notebook 00 read a sentence once and knew it by heart. Does the Titan? Each of 32
+# passages fills a segment and is then read a second time, so that attention cannot help.
 
 # %%
 first, again = read_again(titan, corpus.held_out)  # [passages] each
@@ -382,8 +382,8 @@ does_not_reproduce(
 #     minititans generate text --prompt "The import statement " --seed 0
 #     minititans generate text --prompt "The import statement " --seed 0 --no-memory
 #
-# And `minititans train` makes a model like the stored one in several minutes, with any text of
-# yours: `minititans train --data my/texts`.
+# And `minititans train` makes a model like the stored one in several minutes, also from a text of
+# your own: `minititans train --data my/texts`.
 #
 # **What to take away**
 #

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Lab 07: attention with a past
 #
-# You decide who sees whom: the future hidden, the past in a window, learned tokens for everybody.
+# You decide who sees whom: hide the future, put the past in a window, show learned tokens to all.
 # You tell attention where a token is, and find the feed-forward layer in persistent tokens. The lab
 # goes with the notebook [Attention with a past](../notebooks/07_attention.ipynb). Four tasks; plan
 # 40 minutes.
 #
-# - `hint("07.1")` gives a hint, and another one each time, three altogether
+# - `hint("07.1")` gives a hint, and each further call another one, three in all
 # - `example("07.1")` gives inputs to try: `causal_weights(**example("07.1"))`
 # - `progress()` shows what you have solved and what is next
 
@@ -48,9 +48,9 @@ matrices({"scores": scores, "weights": causal_weights(scores)}, "who looks", "at
 # %% [markdown]
 # ## 07.2 A window with a prefix
 #
-# Now every token sees itself and what came before, up to `window` tokens altogether. And before the
-# text there are `prefix` learned tokens, which everybody sees from everywhere. Their columns come
-# first, so `scores` is `[time, prefix + time]`. This is the attention of MAG, (26) and (27).
+# Now every token sees itself and the tokens before it, `window` tokens in all. And before the text
+# there are `prefix` learned tokens, which every token sees. Their columns come first, so `scores`
+# is `[time, prefix + time]`. This is the attention of MAG, (26) and (27).
 
 
 # %%
@@ -106,8 +106,8 @@ def rotate(a, b, first):
 check("07.3", rotate)
 
 # %% [markdown]
-# A query at place 50 and the same vector as a key at every place from 0 on: the score is highest
-# where they meet, and depends on nothing but the distance.
+# Take a query at place 50, and the same vector as a key at every place from 0 on. The score is
+# highest where they meet, and depends on nothing but the distance.
 
 # %%
 one = torch.full((100, 16), 32**-0.5, dtype=torch.float64)  # half of a vector of length 1
@@ -147,8 +147,8 @@ def feed_forward(p, to_query, to_key, to_value):
 check("07.4", feed_forward)
 
 # %% [markdown]
-# With your $W_K$ and $W_V$, attention to four persistent tokens and the feed-forward layer give
-# the same:
+# With your $W_K$ and $W_V$, the feed-forward layer gives the same as attention to four persistent
+# tokens:
 
 # %%
 p, x = torch.randn(4, 16), torch.randn(16)
@@ -160,8 +160,8 @@ print(
 )
 
 # %% [markdown]
-# **What you have:** the attention that MAC, MAG and MAL put beside their memory, and the third
-# kind of memory, which is learned and never written. In lab 08 they come together.
+# **What you have:** the attention that MAC, MAG and MAL combine with their memory, and the third
+# kind of memory, which is learned in training and never written. In lab 08 they come together.
 
 # %%
 progress()

@@ -76,7 +76,7 @@ def test_a_broken_package_is_told_apart_from_a_missing_one():
         raise ModuleNotFoundError("No module named 'sympy'", name="sympy")
 
     assert doctor.look_at_package("numpy", broken).detail == (
-        "installed, but does not import: OSError: libgomp.so.1: cannot open shared object file"
+        "installed, but cannot be imported: OSError: libgomp.so.1: cannot open shared object file"
     )
     torch, found = doctor.look_at_torch(missing_a_dependency)
     assert torch is None

@@ -79,7 +79,7 @@ def test_text_is_shown_while_it_is_written(folder):
             ["nobody"],
             "model: got 'nobody', expected a run or a saved model; there are mine, stored",
         ),
-        (["runs"], "model: runs holds no model.safetensors; expected the folder of a run that has"),
+        (["runs"], "model: runs has no model.safetensors; expected the folder of a run that has"),
         (["mine", "--prompt", ""], "prompt: got no text, expected at least one letter"),
         (["mine", "--tokens", "-1"], "max_new_tokens: got -1, expected a whole number of at least"),
         (["mine", "--temperature", "-1"], "temperature: got -1.0, expected"),

@@ -302,7 +302,7 @@ def test_a_state_of_another_segment_or_window_is_refused():
     with pytest.raises(ValueError, match="state: made with segments of 6, expected 4"):
         make("mac", segment=4)(tokens(), state)
     _, state = make("swa", window=5)(tokens())
-    with pytest.raises(ValueError, match="made with another window than 8"):
+    with pytest.raises(ValueError, match="made with a window other than 8"):
         make("swa", window=8)(tokens(), state)
 
 

@@ -1,8 +1,8 @@
 """Attention as a short-term memory: causal, in a sliding window, or in MAC's segments.
 
 masks        which query may see which key, as small functions, so that they can be tested and drawn
-rotary       positions, as turns
-projections  queries, keys and values from a sequence, and the way back
+rotary       positions, as rotations
+projections  queries, keys and values from a sequence, and back to one
 window       causal attention and the sliding window, with or without a prefix
 segment      MAC's segments
 watching     the weights of every attention layer inside a model

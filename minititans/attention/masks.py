@@ -1,4 +1,4 @@
-"""Who sees whom: one row per query, one column per key, True where the query may look."""
+"""Which query sees which key: one row per query, one column per key, True where it may look."""
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ def window_mask(queries: int, keys: int, window: int | None, prefix: int = 0) ->
     """True where a query may look: `[queries, prefix + keys]`.
 
     The queries are the last of the keys. Each sees itself and what came before, up to `window`
-    tokens altogether, and every prefix token wherever it is. `window=None` is causal attention.
+    tokens altogether, and every prefix token at any distance. `window=None` is causal attention.
 
     >>> window_mask(queries=4, keys=4, window=2, prefix=1).int()
     tensor([[1, 1, 0, 0, 0],
@@ -41,8 +41,8 @@ def segment_mask(queries: int, length: int, persistent: int, literal: bool = Fal
     """MAC's `[persistent | retrieved | segment]` for the last queries of a segment so far.
 
     `length` tokens of the segment are there, and as many retrieved ones. Retrieved token j is
-    what the memory says about token j, so only positions from j on may see it; the paper's letter
-    (`literal=True`) shows all of them to all, and the future with them.
+    what the memory says about token j, so only positions from j on may see it; the paper, taken
+    literally (`literal=True`), shows all of them to every token, and the future with them.
 
     >>> segment_mask(queries=2, length=2, persistent=1).int()
     tensor([[1, 1, 0, 1, 0],

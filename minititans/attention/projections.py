@@ -9,7 +9,7 @@ from minititans.tensors import check_kept, check_sequence
 
 
 class Projections(nn.Module):
-    """Queries, keys and values from a sequence (1), and the way back."""
+    """Queries, keys and values from a sequence (1), and back to one."""
 
     def __init__(self, dim: int, heads: int):
         super().__init__()
@@ -17,14 +17,14 @@ class Projections(nn.Module):
         if dim // heads % 2:
             raise ValueError(
                 f"dim: got {dim}, expected heads, {heads}, times an even number: "
-                "rotary positions turn channels in pairs"
+                "rotary positions rotate channels in pairs"
             )
         self.dim, self.heads = dim, heads
         self.to_qkv = nn.Linear(dim, 3 * dim, bias=False)
         self.to_out = nn.Linear(dim, dim, bias=False)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """`[batch, time, dim]` to three times `[batch, heads, time, dim_head]`."""
+        """`[batch, time, dim]` to three tensors `[batch, heads, time, dim_head]`."""
         return rearrange(self.to_qkv(x), "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
 
     def check_input(self, x: Tensor, name: str = "x", axes: str = "batch time dim") -> None:
@@ -45,7 +45,7 @@ class KeysAndValues(State):
         return self.keys.shape[2] if four_axes else 0
 
     def check(self, k: Tensor) -> None:
-        """Every tensor holds the same number of tokens, and goes together with k, a new key."""
+        """Every tensor holds the same number of tokens and can be joined to k, a new key."""
         for name, tensor in vars(self).items():
             if name != "position":
                 check_kept(name, tensor, (*k.shape[:2], self.tokens, k.shape[3]), k)

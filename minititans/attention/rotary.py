@@ -1,4 +1,4 @@
-"""Rotary positions: pairs of numbers turn with the position, so products feel distance only."""
+"""Rotary positions: pairs of channels rotate with the position; products see only distances."""
 
 import torch
 from torch import Tensor
@@ -7,10 +7,10 @@ from minititans.tensors import check_pairs
 
 
 def rotate(x: Tensor, positions: Tensor) -> Tensor:
-    """Turn pair j of the token at position t by `t · 10000^{−2j/dim}`.
+    """Rotate pair j of the token at position t by `t · 10000^{−2j/dim}`.
 
-    x: `[..., time, dim]` with an even dim; positions: `[time]`. The first half of the channels
-    and the second half are the two sides of the pairs.
+    x: `[..., time, dim]` with an even dim; positions: `[time]`. Each pair has one channel from
+    the first half and one from the second.
     """
     check_pairs(x)
     cos, sin = turns(positions, x)  # [time, dim / 2]
@@ -21,7 +21,7 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 def turns(positions: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """The cosine and sine of every angle, `[time, dim / 2]`, for vectors like x.
 
-    Angles in float64: at token 2,000,000 float32 would be wrong in the first digit.
+    Angles are in float64: at token 2,000,000, float32 would be wrong in the first digit.
     """
     half = x.shape[-1] // 2
     frequency = 10_000.0 ** (-torch.arange(half, device=x.device, dtype=torch.float64) / half)

@@ -25,8 +25,8 @@ class SegmentState(KeysAndValues):
 class SegmentAttention(Projections):
     """MAC's attention over `[persistent | retrieved | segment]`, (22) and (23).
 
-    Positions are those of the whole: persistent tokens first, then `segment` places for what
-    was retrieved, then the segment's own tokens.
+    Positions run through all three: persistent tokens first, then `segment` places for what was
+    retrieved, then the segment's own tokens.
     """
 
     def __init__(self, dim: int, heads: int, segment: int, literal: bool = False):
@@ -44,8 +44,8 @@ class SegmentAttention(Projections):
     ) -> tuple[Tensor, SegmentState] | tuple[Tensor, SegmentState, Tensor]:
         """persistent: `[tokens, dim]`; retrieved and x: `[batch, time, dim]`, part of a segment.
 
-        With `weights=True`, who looked where comes third: `[batch, heads, time, keys]`, the keys in
-        the order of (22).
+        With `weights=True`, a third result says which token looked where:
+        `[batch, heads, time, keys]`, with the keys in the order of (22).
         """
         SegmentState.expect(state)
         self.check_input(x)

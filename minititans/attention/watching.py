@@ -1,4 +1,4 @@
-"""Look over the shoulder of every attention layer in a model."""
+"""Watch every attention layer in a model while it reads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ def watch_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     """Inside the `with`, collect the weights of every call of every attention layer, by its name.
 
     Weights are `[batch, heads, queries, keys]`, without a gradient. A sliding window is called once
-    for each call of the model, MAC's attention once for each segment.
+    per call of the model, MAC's attention once per segment.
 
     >>> import torch
     >>> model = nn.Sequential(WindowAttention(dim=8, heads=2, window=None))

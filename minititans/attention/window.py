@@ -1,7 +1,7 @@
-"""Causal attention and the sliding window, with or without a prefix that everyone sees.
+"""Causal attention and the sliding window, with or without a prefix that every token sees.
 
-Short inputs are attended to under a mask. Long ones go block by block, and for a fixed window cost
-and memory grow linearly with length: no time × time mask is ever made.
+Short inputs are attended to under a mask. Long ones go block by block, so for a fixed window time
+and memory grow linearly with the length: no time × time mask is ever made.
 """
 
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class WindowState(KeysAndValues):
 class WindowAttention(Projections):
     """Softmax attention (2) over the last `window` tokens; all of them if it is None.
 
-    With a prefix, `[tokens, dim]`, every position also sees each prefix token, from nowhere in
-    particular: its score has no position in it, so it is the same at token 10 and at token 10⁶.
+    With a prefix, `[tokens, dim]`, every token also sees each prefix token, which has no position:
+    its score is the same at token 10 and at token 10⁶.
 
     >>> attention = WindowAttention(dim=16, heads=2, window=8)
     >>> y, state = attention(torch.randn(1, 100, 16))
@@ -50,11 +50,11 @@ class WindowAttention(Projections):
         prefix: Tensor | None = None,
         weights: bool = False,
     ) -> tuple[Tensor, WindowState] | tuple[Tensor, WindowState, Tensor]:
-        """Read x, `[batch, time, dim]`, going on from `state`, and return y of the same shape.
+        """Read x, `[batch, time, dim]`, continuing from `state`; return y, of the same shape.
 
-        With `weights=True`, who looked where comes third, `[batch, heads, time, prefix + keys]`;
-        the keys are those that the state still held, and then x's. It is a table of time × time
-        numbers: ask for it when the text is short.
+        With `weights=True`, a third result says which token looked where,
+        `[batch, heads, time, prefix + keys]`; the keys are those that the state still held, then
+        x's. It has about time × time numbers: ask for it only when the text is short.
         """
         WindowState.expect(state)
         self.check_input(x)
@@ -72,7 +72,7 @@ class WindowAttention(Projections):
         k_prefix = v_prefix = None
         if prefix is not None:
             _, k_prefix, v_prefix = self.split(prefix.expand(batch, -1, -1))
-            # Twice the numbers: the first half meets rotated keys, the second the prefix's.
+            # Twice the channels: the first half meets rotated keys, the second the prefix's.
             q, keys_wide = torch.cat([q, q_raw], -1), F.pad(keys, (0, k.shape[-1]))
             k_prefix = F.pad(k_prefix, (k.shape[-1], 0))
         else:
@@ -95,7 +95,7 @@ class WindowAttention(Projections):
         if state.tokens != seen:
             raise ValueError(
                 f"state: holds {state.tokens} tokens after {state.position}, expected {seen}: "
-                f"it was made with another window than {self.window}"
+                f"it was made with a window other than {self.window}"
             )
 
 
@@ -109,7 +109,7 @@ def window_attention(
 ) -> Tensor:
     """Attend from the last tokens of k and v, `[batch, heads, time, dim]`, under `window_mask`.
 
-    The score is divided by the root of v's size: q and k may carry a second half (see above).
+    The score is divided by the root of v's size, because q and k may have a second half (above).
     """
     queries, keys, prefix = q.shape[2], k.shape[2], 0 if k_prefix is None else k_prefix.shape[2]
     scale = v.shape[-1] ** -0.5
@@ -146,7 +146,7 @@ def window_attention(
 def window_weights(
     q: Tensor, k: Tensor, window: int | None, dim: int, k_prefix: Tensor | None = None
 ) -> Tensor:
-    """The weights with which `window_attention` adds up values of size `dim`."""
+    """The weights that `window_attention` gives to values of size `dim`."""
     mask = window_mask(q.shape[2], k.shape[2], window, 0 if k_prefix is None else k_prefix.shape[2])
     k = k if k_prefix is None else torch.cat([k_prefix, k], 2)
     return attention_weights(q, k, mask, dim**-0.5)

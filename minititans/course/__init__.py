@@ -1,4 +1,4 @@
-"""What the course in `notebooks/` needs beside the library.
+"""What the course in `notebooks/` needs besides the library.
 
 claims.py                              what a notebook says it found
 checks.py, hints.py, progress_file.py  what an exercise calls
@@ -13,7 +13,7 @@ from importlib import import_module
 from minititans.course.claims import ClaimError, claim, does_not_reproduce
 
 # Name -> module. Imported when first used: these need torch, and the command line, which takes its
-# options for grading from this package, has to answer where torch is missing.
+# options for grading from this package, must answer even where torch is missing.
 _LATER = {"check": "checks", "example": "checks", "hint": "hints", "progress": "progress_file"}
 __all__ = ["ClaimError", "claim", "does_not_reproduce", *_LATER]
 

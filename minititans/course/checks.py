@@ -1,8 +1,8 @@
 """`check("02.3", surprise)`: the verdict on a student's function, in the notebook.
 
-check      says what is right and what is not, and keeps the progress
+check      says what is right and what is not, and records the progress
 example    the inputs on which the last check went wrong
-examine    the same verdict as an object; says nothing and keeps nothing
+examine    the same verdict as an object; prints nothing and records nothing
 """
 
 import contextlib
@@ -28,9 +28,9 @@ class NotYet(Exception):
 
 
 def check(id: str, function: Any) -> None:
-    """Hold a function to its task on fixed and on fresh inputs. Says so when it is right.
+    """Check a function against its task, on fixed and on random inputs; say so if it is right.
 
-    When it is not, the notebook stops here with what is wrong.
+    If it is not, the notebook stops here and says what is wrong.
     """
     try:
         find_task(id)
@@ -89,7 +89,7 @@ def _encoding() -> str:
 
 
 def _say(text: str) -> None:
-    """Print what the terminal can show; where the output was closed there is nobody to tell."""
+    """Print what the terminal can show; if the output was closed, there is nobody to tell."""
     with contextlib.suppress(OSError, ValueError):
         print(text.encode(_encoding(), errors="replace").decode(_encoding()), flush=True)
 
@@ -105,7 +105,7 @@ def _what_now(result: Result) -> str:
 
 
 def _stop(message: str) -> BaseException:
-    """In a notebook an exception without traceback; in a script the end, also without one."""
+    """In a notebook, an exception without a traceback; a script ends, also without one."""
     ipython = sys.modules.get("IPython")
     if ipython is not None and ipython.get_ipython() is not None:
         return NotYet(message)

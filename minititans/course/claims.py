@@ -1,10 +1,10 @@
 """Claims: what a notebook says it found, checked by the run that says it.
 
 A `claim` prints its sentence with a tick when its condition holds, and stops the notebook when it
-does not. `does_not_reproduce` is the same for what the paper says and a run of this size does not
-show. Both name what of the paper they belong to: an equation, a section, a figure, or `OURS` where
-the paper has nothing of the kind. `claim_list` collects what the stored notebooks claim in
-`docs/claims.md`.
+does not. `does_not_reproduce` does the same for what the paper says and a run of this size does not
+show. Both name the place in the paper that they are about: an equation, a section, a figure, or
+`OURS` where the paper has nothing of the kind. `claim_list` collects the claims of the stored
+notebooks in `docs/claims.md`.
 """
 
 import re
@@ -35,11 +35,11 @@ def claim(sentence: str, condition, belongs_to: str) -> None:
 
 
 def does_not_reproduce(sentence: str, condition, belongs_to: str, because: str) -> None:
-    """Say which of the paper's statements this run does not bear out, and why that may be.
+    """Say which of the paper's statements this run does not confirm, and why that may be.
 
-    sentence: what the paper says; belongs_to: where; because: what we find in its place, and why
-    condition: true when it is absent here, so that the day it does show, the notebook stops with
-    a `ClaimError` and has to be written anew.
+    sentence: what the paper says; belongs_to: where; because: what we find instead, and why
+    condition: true when the effect is absent here. The day it does appear, the notebook stops with
+    a `ClaimError` and must be rewritten.
 
     >>> does_not_reproduce("more is better", 1 >= 1, "figure 7", because="one is all there is")
     ✗ not at this size: more is better [figure 7]
@@ -53,7 +53,7 @@ def does_not_reproduce(sentence: str, condition, belongs_to: str, because: str) 
 
 
 def _true(condition) -> bool:
-    """A plain true or false: a number, which would mostly count as true, is refused."""
+    """A plain true or false: a number, almost any of which would count as true, is refused."""
     if isinstance(condition, bool):
         return condition
     if "bool" in str(getattr(condition, "dtype", "")) and condition.shape == ():
@@ -65,7 +65,7 @@ def _true(condition) -> bool:
 
 
 def _check_words(sentence: str, belongs_to: str) -> None:
-    """One line each, and no bracket at the end: that is where the reference stands."""
+    """One line each, and no bracket at the end: that is where the reference goes."""
     if not sentence.strip() or "\n" in sentence + belongs_to or sentence.endswith("]"):
         raise ValueError(f"sentence: got {sentence!r}, expected one line that does not end in ]")
     if belongs_to != OURS and not PLACE.fullmatch(belongs_to):

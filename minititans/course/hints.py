@@ -6,7 +6,7 @@ from minititans.course.labs import find_task
 
 
 def hint(id: str) -> None:
-    """Print the next hint for a task: first a question, then a way, then almost the line."""
+    """Print the next hint for a task: first a question, then a method, then almost the line."""
     try:
         task = find_task(id)
     except ValueError as error:

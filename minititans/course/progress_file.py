@@ -1,6 +1,6 @@
 """What a student has solved, in `progress.json` in the course's folder.
 
-The file is written whole: beside the old one first, then put in its place in one step. A crash at
+The file is written whole: first beside the old one, which it then replaces in one step. A crash at
 any moment leaves the old file or the new one.
 """
 
@@ -17,7 +17,7 @@ from minititans.files import write_whole
 
 try:
     import fcntl
-except ImportError:  # Windows: two notebooks that store at the same instant are not kept apart
+except ImportError:  # Windows: nothing keeps two notebooks from storing at the same moment
     fcntl = None
 
 NAME = "progress.json"
@@ -26,7 +26,7 @@ SWITCH = "MINITITANS_PROGRESS"  # "off" in the environment: nothing is kept
 
 @dataclass
 class Progress:
-    """passed: the tasks that were solved, in order; hints: how many were shown, for each task."""
+    """passed: the tasks that were solved, in order; hints: how many were shown for each task."""
 
     passed: list[str] = field(default_factory=list)
     hints: dict[str, int] = field(default_factory=dict)
@@ -42,13 +42,13 @@ def course_folder(start: Path | None = None) -> Path:
 
 
 def is_kept(start: Path | None = None) -> bool:
-    """No when switched off, and not in `solutions`: reading solutions solves nothing."""
+    """Not when switched off, and not in `solutions`: reading solutions solves nothing."""
     here = (start or Path.cwd()).resolve()
     return os.environ.get(SWITCH, "on") != "off" and here.name != "solutions"
 
 
 def load(folder: Path) -> Progress:
-    """What the file says; a file that cannot be read is put aside and counts as none."""
+    """What the file says; a file that cannot be read is set aside and counts as none."""
     path = folder / NAME
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def load(folder: Path) -> Progress:
     except (ValueError, KeyError, TypeError):
         broken = path.with_suffix(".broken.json")
         os.replace(path, broken)
-        print(f"{NAME} could not be read and is now {broken.name}; progress starts anew.")
+        print(f"{NAME} could not be read and is now {broken.name}; progress starts over.")
         return Progress()
     return progress
 
@@ -76,7 +76,7 @@ def update(folder: Path, change: Callable[[Progress], None]) -> Progress:
 
 
 def reset(folder: Path) -> Path | None:
-    """Begin anew; the old file stays beside it under another name."""
+    """Start over; the old file is kept beside the new one under another name."""
     path = folder / NAME
     with _alone(folder):
         if not path.exists():
@@ -88,7 +88,7 @@ def reset(folder: Path) -> Path | None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the system lets go of it if the process dies."""
+    """Hold the folder's lock; the system releases it if the process dies."""
     if fcntl is None:
         yield
         return

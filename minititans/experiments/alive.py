@@ -1,12 +1,12 @@
 """Does a memory still learn after a long text?
 
 An untrained `NeuralMemory` reads random tokens, up to millions of them. On the way it is given a
-probe, 64 tokens it has never seen, eight times in a row. How much of its loss on the probe these
-readings remove is how much the memory is alive: 0 for one that learns nothing any more. What the
-probe teaches is thrown away afterwards.
+probe, 64 tokens it has never seen, eight times in a row. The share of its loss on the probe that
+these readings remove says how alive the memory is: 0 means that it no longer learns anything. What
+it learns from the probe is thrown away afterwards.
 
-With plain layers (`residual=False`), forgetting takes every layer towards zero, and from there no
-gradient leads back. Layers that add to a vector of length 1 go on learning.
+With plain layers (`residual=False`), forgetting pulls every layer towards zero, and from there no
+gradient leads back. Layers that add to a vector of length 1 keep learning.
 """
 
 import json
@@ -43,7 +43,7 @@ class AliveConfig:
 
     layers:  "residual", our default, or "plain", the paper's; or those two with the same gates and
              an alpha of a thousandth, "residual-fading" and "plain-fading"
-    after:   how many tokens have been read when the probe comes
+    after:   how many tokens have been read before the probe
     kinds:   of text: "random" tokens, one token "repeated", or "zeros"; rows of one batch
     """
 
@@ -62,7 +62,7 @@ class AliveConfig:
 
 @dataclass(frozen=True)
 class Alive:
-    """One kind of memory, and the share of the probe's loss it learned away at each point."""
+    """One kind of memory, and the share of the probe's loss that it removed at each point."""
 
     kind: str
     layers: str
@@ -108,7 +108,7 @@ def read_and_probe(
     kinds: tuple[str, ...],
     seed: int,
 ) -> list[tuple[list[float], list[float]]]:
-    """For each kind of text, what a probe teaches at each point, and the largest weight there."""
+    """For each kind of text, how much a probe teaches at each point, and the largest weight."""
     torch.manual_seed(seed)
     memory = NeuralMemory(DIM, HEADS, depth, chunk_size=chunk_size, **LAYERS[layers])
     rng = torch.Generator().manual_seed(seed)
@@ -135,7 +135,7 @@ def learned_share(memory: NeuralMemory, state: MemoryState, probe: Tensor) -> Te
 
 
 def text(kind: str, size: int, rng: torch.Generator) -> Tensor:
-    """What is read: `random` tokens, one token `repeated`, or `zeros`."""
+    """The text to read: `random` tokens, one token `repeated`, or `zeros`."""
     if kind == "random":
         return torch.randn(1, size, DIM, generator=rng)
     if kind == "repeated":

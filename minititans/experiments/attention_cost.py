@@ -55,7 +55,7 @@ def numbers_kept(config: CostConfig, length: int) -> dict[str, int]:
 
 
 def count_numbers(state: State) -> int:
-    """All that a state keeps, a shared tensor once."""
+    """Every tensor that a state keeps; a shared one once."""
     sizes = []
 
     def note(tensor):
@@ -73,9 +73,9 @@ def make_memory(config: CostConfig) -> NeuralMemory:
 
 
 def crossover(lengths: tuple[int, ...], seconds: dict[str, list[float]]) -> float | None:
-    """The length from which on the memory is faster, between two measured ones; None if never.
+    """The length from which the memory is faster, between two measured ones; None if never.
 
-    Both are taken as straight lines on logarithmic scales.
+    Both curves are taken as straight lines on logarithmic scales.
 
     >>> crossover((1, 4), {"attention": [1.0, 16.0], "memory": [2.0, 8.0]})
     2.0

@@ -33,7 +33,7 @@ def norms_of_streams(alpha: float = 0.02, time: int = 300, dim: int = 8) -> tupl
 
 
 def always_one_more(alpha: float, time: int) -> Tensor:
-    """Values that are 1 more than what the memory answers, every time: `[time, 1]`."""
+    """Values that are always 1 more than what the memory answers: `[time, 1]`."""
     answer, S, values = 0.0, 0.0, []
     for _ in range(time):
         values.append(answer + 1)

@@ -14,7 +14,7 @@ from minititans.tasks.maps import normal, unit_vectors
 
 @dataclass(frozen=True)
 class CostConfig:
-    """A training step: reading `time` tokens and the way back."""
+    """A training step: forward and backward over `time` tokens."""
 
     dim: int = 32
     depth: int = 2
@@ -27,7 +27,7 @@ class CostConfig:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of each chunk size, in a list as long as `config.sizes`, by the rule's name."""
+    """One number per chunk size, in a list as long as `config.sizes`, by the rule's name."""
 
     config: CostConfig
     seconds: dict[str, list[float]]
@@ -58,7 +58,7 @@ def chunk_costs(config: CostConfig) -> Cost:
     shape = (config.batch, config.heads, config.time, config.dim)
     k, q = unit_vectors(*shape, rng), unit_vectors(*shape, rng)
     v = normal(*shape, rng) / config.dim**0.5
-    k, q, v = (x.requires_grad_() for x in (k, q, v))  # a layer's: training needs their gradients
+    k, q, v = (x.requires_grad_() for x in (k, q, v))  # as in a layer that is trained
     dims = pairwise([config.dim] * (config.depth + 1))
     weights = [
         (normal(config.heads, d_out, d_in, rng) / d_in**0.5).requires_grad_()
@@ -89,7 +89,7 @@ def kept_bytes(function: Callable[[], Tensor]) -> int:
     """How many bytes autograd keeps for the backward pass of `function()`: a count, not a timing.
 
     >>> x = torch.ones(1000, requires_grad=True)
-    >>> kept_bytes(lambda: x.sin() * 2.0)  # the way back through sin needs x, 4 bytes a number
+    >>> kept_bytes(lambda: x.sin() * 2.0)  # the derivative of sin needs x, 4 bytes per number
     4000
     """
     sizes: dict[int, int] = {}

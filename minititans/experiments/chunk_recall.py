@@ -1,10 +1,10 @@
 """What freezing costs: the recall of a trained memory that is read in chunks of 1 to 64 tokens.
 
-A chunk of b tokens is read at once because surprise is measured at the weights with which the
-chunk began (16). With `exact=False` that holds for every layer. With `exact=True`, our default,
-only for the layers below the last: a matrix memory, which has none, reads the same in chunks of
-any size. `run` takes models of the needle experiment, trained in chunks of 16, and reads each of
-them in chunks of every size, both ways.
+A chunk of b tokens can be read at once because surprise is measured at the weights the chunk
+started with (16). With `exact=False` that holds for every layer; with `exact=True`, our default,
+only for the layers below the last. A matrix memory has none, so it reads the same in chunks of any
+size. `run` takes models of the needle experiment, trained in chunks of 16, and lets each of them
+read in chunks of every size, both ways.
 """
 
 import json
@@ -49,7 +49,7 @@ class Recall:
 
 
 def run(config: ChunkConfig, models: str | Path, progress: bool = True) -> list[Recall]:
-    """Read every model of the folder `models` in chunks of every size, exact and frozen."""
+    """Let every model in the folder `models` read in chunks of every size, exact and frozen."""
     ways = [(name, exact) for name in config.models for exact in (True, False)]
     found = []
     for name, exact in tqdm(ways, "memories", disable=not progress, leave=False):

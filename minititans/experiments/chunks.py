@@ -1,6 +1,6 @@
 """What it costs to freeze the gradients of a chunk, and that an exact chunk costs nothing.
 
-Everywhere here a matrix learns random straight maps and predicts each value before it is written.
+Throughout, a matrix learns random straight maps and predicts each value before it is written.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from minititans.memory import Gates, MemoryState, chunked
 from minititans.memory.gates import chunk_products, segment_products
 from minititans.tasks.maps import STRAIGHT, Maps, generators
 
-DIVERGED = 1e3  # an error is cut off here: what has diverged is NaN, or far above
+DIVERGED = 1e3  # errors are capped here: a memory that has diverged is at NaN, or far above
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Freezing:
 
 @torch.no_grad()
 def freezing_cost(config: FreezingConfig, exact: bool = False) -> Freezing:
-    """Read the same pairs with every chunk size and every theta, with frozen or exact errors."""
+    """Read the same pairs with every chunk size and every theta, frozen or exact."""
     maps = Maps(config.dim, 2 * config.dim, STRAIGHT)
     batches = [
         maps.batch(config.tasks, config.pairs, rng) for rng in generators("freezing", config.seeds)
@@ -113,7 +113,7 @@ def chunk_trace(size: int, theta: float, eta: float, alpha: float, gates: str) -
     keys, values, share = sequence()
     if gates == SAME:
         share = torch.ones_like(share)
-    # Each token's own gates lie between nothing and what the slider says; theta keeps 1/4.
+    # Each token's own gates are between 0 and what the slider says; theta keeps at least 1/4.
     each = Gates(theta * (0.25 + 0.75 * share[0]), eta * share[1], alpha * share[2])
     first = [gate[0, 0, :size] for gate in (each.theta, each.eta, each.alpha)]
     H, G, *_ = chunk_products(*first)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     experiments = parser.add_subparsers(title="experiments", metavar="NAME", required=True)
-    about = "find a fact in a text up to 64 times longer than any in training"
+    about = "find a fact in a text up to 64 times as long as any in training"
     needle = experiments.add_parser("needle", help=about, description=about)
     needle.add_argument("--kind", choices=("pk", "n", "w"), default="pk",
                         help="a passkey, a number or a word (default: pk)")  # fmt: skip
@@ -31,12 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needle.add_argument("--steps", type=int,
                         help="of the first attempt to train (default: 1400); a model that has not "
                         "learned the task starts over with twice as many")  # fmt: skip
-    needle.add_argument("--lr", type=float, help="highest learning rate (default: each model's)")
+    needle.add_argument("--lr", type=float, help="highest learning rate (default: by model)")
     needle.add_argument("--read-at", type=numbers, metavar="N,N,...",
-                        help="lengths to read at, 64 haystacks each (default: 128 each of 24, 256, "
+                        help="lengths to test at, 64 haystacks each (default: 128 each of 24, 256, "
                         "1024, 4096 and 16384 tokens)")  # fmt: skip
     needle.add_argument("--further", type=numbers, default=(), metavar="N,N,...",
-                        help="then read the trained models at these lengths as well, with 16 "
+                        help="then test the trained models at these lengths as well, with 16 "
                         "haystacks each: 65536,1048576 takes hours")  # fmt: skip
     needle.add_argument(
         "--models", type=Path, help="the folder for trained models (default: runs/needle/KIND)"
@@ -53,12 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     depth.add_argument("--quiet", action="store_true", help="no progress bar")
     depth.set_defaults(experiment=run_depth)
 
-    about = "what a probe still teaches a memory that has read up to millions of tokens"
+    about = "how much a memory still learns after it has read up to millions of tokens"
     alive = experiments.add_parser("alive", help=about, description=about)
     alive.add_argument("--kinds", type=names, metavar="A,B,...",
                        help="what it reads: random, repeated, zeros (default: random)")  # fmt: skip
     alive.add_argument("--after", type=numbers, metavar="N,N,...",
-                       help="how many tokens it has read when the probe comes "
+                       help="how many tokens it has read before the probe "
                        "(default: 1024,16384,131072)")  # fmt: skip
     alive.add_argument("--layers", type=names, metavar="A,B", help="residual, plain or both")
     alive.add_argument("--name", default="alive", help="of the files (default: alive)")
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     alive.add_argument("--quiet", action="store_true", help="no progress bar")
     alive.set_defaults(experiment=run_alive)
 
-    about = "recall of trained memories that are read in chunks of 1 to 64, exact and frozen"
+    about = "recall of trained memories that read in chunks of 1 to 64, exact and frozen"
     chunk = experiments.add_parser(
         "chunk", help=about,
         description=f"{about}; needs the models of `minititans experiment needle "

@@ -1,12 +1,12 @@
 """Inside the four variants while they read a sentence: what each part gives at every word.
 
-The layers are not trained. So that one can read what their memory recalls, three things in it are
+The layers are not trained. To make it readable what their memory recalls, three things in it are
 set by hand: the key is the word before, the value is the word itself, and queries are made like
 keys. Such a memory stores what came after each word: asked "red", it answers with what followed
 "red". All four variants have the same memory and the same persistent tokens.
 
 `follow` goes through a layer part by part, as its equations say. What comes out at the end is what
-the layer itself answers; a test holds it to that.
+the layer itself answers, as a test checks.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ SENTENCE = (
     "the", "red", "fox", "ran", "and", "grey", "owl", "flew",
 )  # fmt: skip
 NAMES = ("MAC", "MAG", "MAL", "LMM")
-SPAN = 4  # the words of a segment, and those that a window shows
+SPAN = 4  # the number of words in a segment and in a window
 PERSISTENT, DIM = 2, 96
 
 
@@ -36,7 +36,7 @@ class Flow:
     parts:    the vectors on the arrows, by their names in the paper's equations, `[time, dim]`
     recalled: what the memory's answers are made of, by the same names, `[time, vocabulary]`: how
               much of the value of each word is in them
-    surprise: how large the surprise is that the memory writes at the word, `[time]`
+    surprise: the size of the surprise that the memory writes at the word, `[time]`
     attended: attention's weights, 0 where it may not look, `[time, slots]`; the slots are the
               persistent tokens, in MAC what was recalled for each word, and the words. None
               without attention
@@ -93,7 +93,7 @@ def variants(dim: int = DIM, seed: int = 0) -> dict[str, nn.Module]:
 
 @torch.no_grad()
 def follow(layer: nn.Module, words: tuple[str, ...] = SENTENCE, seed: int = 0) -> Flow:
-    """Read the sentence with one of `variants`, and keep what every part of it gave."""
+    """Read the sentence with one of `variants`, and keep the output of every part."""
     name, memory = type(layer).__name__, layer.memory
     x = sentence_vectors(words, memory.dim, seed)
     vocabulary = tuple(dict.fromkeys(words))

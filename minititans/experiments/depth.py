@@ -1,10 +1,10 @@
 """What a deeper memory is good for: memories of depth 1 to 4 learn maps in context.
 
-A memory reads pairs of one map after the other, and before each pair it must predict its value.
-Where it starts and its three gates are meta-learned: by Adam, through `fast`, so that a
-map which it has never met is predicted well after a few pairs. Layers and gates are those of
-`NeuralMemory`: residual, the last one exact, surprises written in shares. Seeds are heads: the
-three memories of three seeds lie side by side in each tensor and never touch.
+A memory reads the pairs of one map, one after another, and must predict the value of each pair
+before it reads it. Its starting weights and its three gates are meta-learned, by Adam through
+`fast`, so that it predicts a map it has never met well after a few pairs. Layers and gates are
+those of `NeuralMemory`: residual, the last one exact, surprises written in shares. Seeds are heads:
+the three memories of three seeds are side by side in each tensor and never interact.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from minititans.tasks.maps import Maps, generators, normal, unit_vectors
 
 @dataclass(frozen=True)
 class DepthConfig:
-    """All that the numbers depend on, but for the depth.
+    """Everything that the numbers depend on, except the depth.
 
     maps:       what the memories are meta-trained on
     width:      of the memory's hidden layers
@@ -44,7 +44,7 @@ class DepthConfig:
 
 @dataclass(frozen=True)
 class Learner:
-    """A memory before its first pair, for each seed: all that meta-training changes.
+    """A memory before its first pair, for each seed: everything that meta-training changes.
 
     weights: one `[seeds, d_out, d_in]` per layer
     raw:     the three gates before the sigmoid, `[3, seeds]`
@@ -59,7 +59,7 @@ class Learner:
         return len(self.weights)
 
     def gates(self, tasks: int, pairs: int) -> Gates:
-        """The same gates for every pair, in shares: `[tasks, seeds, pairs]` each."""
+        """The same gates for every pair, in shares: each `[tasks, seeds, pairs]`."""
         theta, eta, alpha = self.raw.sigmoid()
         gates = Gates(theta, LARGEST_ETA * eta, alpha)
         shape = (tasks, len(theta), pairs)

@@ -1,7 +1,7 @@
-"""Depth against the length of a sequence and the dimension of a key: too long for a notebook.
+"""Depth against the length of a sequence and the dimension of a key: too slow for a notebook.
 
 `minititans experiment depth` meta-trains memories of depth 1 to 4 for each setting of `GRID` and
-keeps each in a file of its own, so that a run which was stopped goes on where it was.
+keeps each in a file of its own, so that a run that was stopped continues where it was.
 """
 
 import json
@@ -37,8 +37,8 @@ class Result:
     """One depth in one setting.
 
     errors:  of the predictions, by the map's name, one number per seed: the mean over a sequence
-    matrix:  what no matrix can go below, as `errors`
-    seconds: of the processor, for meta-training, all seeds together
+    matrix:  the error of the best possible matrix, like `errors`
+    seconds: of processor time, for meta-training, all seeds together
     """
 
     dim: int
@@ -55,7 +55,7 @@ def run(
     folder: str | Path | None = None,
     progress: bool = True,
 ) -> list[Result]:
-    """Every depth in every setting; what `folder` already has is not done again.
+    """Every depth in every setting, except those that `folder` already has.
 
     grid, depths: `GRID` and `DEPTHS` if None.
     """
@@ -74,7 +74,7 @@ def run(
 
 
 def run_one(config: DepthConfig, depth: int) -> Result:
-    """Meta-train one depth and read new maps of each kind with it."""
+    """Meta-train one depth and test it on new maps of each kind."""
     began = time.process_time()
     learner = meta_train(config, depth)
     seconds = time.process_time() - began
@@ -91,17 +91,17 @@ def file_name(config: DepthConfig, depth: int) -> str:
 
 
 def save(file: Path, result: Result, config: DepthConfig) -> None:
-    """The result with all that it depends on, written whole or not at all."""
+    """The result with everything it depends on, written whole or not at all."""
     store(file, asdict(result) | {"config": as_json(config)} | made_with())
 
 
 def load(file: str | Path, config: DepthConfig | None = None) -> Result:
-    """A result that `save` wrote; one of another configuration than `config` is refused."""
+    """A result that `save` wrote; one with a configuration other than `config` is refused."""
     stored = json.loads(Path(file).read_text(encoding="utf-8"))
     if config is not None and stored["config"] != as_json(config):
         raise ValueError(
             f"folder: {file} is a result of another configuration; "
-            "give another folder, or remove the results in this one"
+            "choose another folder, or remove the results in this one"
         )
     names = ("dim", "pairs", "depth", "errors", "matrix", "seconds")
     return Result(**{name: stored[name] for name in names})
@@ -112,7 +112,7 @@ def load_all(folder: str | Path) -> list[Result]:
     results = [load(file) for file in Path(folder).glob("dim*-pairs*-depth*.json")]
     if not results:
         raise FileNotFoundError(
-            f"folder: {str(folder)!r} holds no results of the depth experiment; expected the "
+            f"folder: {str(folder)!r} has no results of the depth experiment; expected the "
             "repository's results/depth, or run: minititans experiment depth --out FOLDER"
         )
     return sorted(results, key=lambda r: (r.dim, r.pairs, r.depth))
@@ -123,7 +123,7 @@ def as_json(config: DepthConfig) -> dict[str, Any]:
 
 
 def table(results: list[Result]) -> str:
-    """The mean over the seeds of each error, a row for each setting and depth, as Markdown.
+    """The mean of each error over the seeds, one row per setting and depth, as Markdown.
 
     >>> print(table([Result(4, 128, 2, {"bent": [0.1, 0.3]}, {"bent": [0.2, 0.2]}, 1.0)]))
     | dim | pairs | depth | bent | seconds |

@@ -30,7 +30,7 @@ class Race:
     trained: int
 
     def late(self, kind: str, depth: int, pairs: int | None = None) -> Tensor:
-        """The mean error in the last quarter of the first `pairs`, of the training's: `[seeds]`."""
+        """The mean error in the last quarter of the first `pairs`, as in training by default."""
         last = self.trained if pairs is None else pairs
         return self.curves[kind][depth][:, 3 * last // 4 : last].mean(1)
 
@@ -52,7 +52,7 @@ def race(learners: Mapping[int, Learner], pairs: int = 512) -> Race:
 
 @dataclass(frozen=True)
 class DepthTrace:
-    """What one memory knows of one map after some pairs: values of keys it has not read.
+    """What one memory knows about one map after some pairs: values of keys it has not read.
 
     truth, matrix, answer: `[asked, dim]`; matrix is the answer of the best matrix for all pairs
     """
@@ -69,7 +69,7 @@ class DepthTrace:
 def depth_trace(learner: Learner, slope: float, pairs: int, number: int = 1) -> DepthTrace:
     """Let the first seed's memory read some pairs of a map, then ask it for other keys.
 
-    number: which map; every number is another random one.
+    number: which map; every number gives a different random one.
     """
     config = learner.config
     rng = torch.Generator().manual_seed(number)

@@ -23,7 +23,7 @@ class SpeedConfig:
 
 
 def training_seconds(config: SpeedConfig) -> dict[tuple[int, int], float]:
-    """Seconds of reading a sequence and of the way back: `(depth, time)` to seconds."""
+    """How long the forward and backward pass of a sequence take: `(depth, time)` to seconds."""
     rng = torch.Generator().manual_seed(0)
     sides = {
         (depth, time): _training_step(config, depth, time, rng)

@@ -1,9 +1,9 @@
 """What is left of a deep memory when the layers below its last one fade.
 
 A memory starts with random lower layers, faded to a share of their size, and an empty last layer.
-Then it reads the pairs of a random straight map, which a matrix could learn. Plain layers hand a
+Then it reads the pairs of a random straight map, which a matrix could learn. Plain layers pass a
 fading vector to the last one, which learns less and less. Layers that add to a vector of length 1
-hand it the key itself.
+pass it the key itself.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class FadingConfig:
 
 @dataclass(frozen=True)
 class Fading:
-    """Errors of the last quarter's predictions: 1 is what an answer of zero gets.
+    """Errors of the last quarter's predictions; answering zero has an error of 1.
 
     errors: `[seeds, left]` by the form of the layers and the depth
     matrix: of a memory of depth 1, `[seeds]`

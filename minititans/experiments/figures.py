@@ -37,16 +37,16 @@ NAMES = {
     "lmm-plain": "LMM, plain layers", "lmm-forgets": "LMM, α from 0.001",
 }  # fmt: skip
 TITLES = {
-    "pk": "A passkey in repetitive noise",
-    "n": "A number in varied noise",
-    "w": "A word in varied noise",
+    "pk": "Finding a passkey in repetitive noise",
+    "n": "Finding a number in varied noise",
+    "w": "Finding a word in varied noise",
 }
 
 
 def needle_figure(
     results: list[Result], config: NeedleConfig, only: Iterable[str] | None = None
 ) -> Figure:
-    """Accuracy against the length of the haystack, one line per model; `only`: of these models."""
+    """Accuracy against the length of the haystack, one line per model; `only`: just these."""
     figure = Figure(figsize=(10, 6), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     spare = cycle(OTHERS)
@@ -57,7 +57,7 @@ def needle_figure(
     for place, variant in enumerate(order):
         colour, marker, line = LOOKS.get(variant) or next(spare)
         lengths, shares, errors = zip(*summary(groups[variant]))
-        # Lines that lie on each other at 100 % are moved apart by a hair.
+        # Lines that coincide at 100 % are moved apart by a hair.
         lengths = [length * 1.2 ** (place / len(order) - 0.5) for length in lengths]
         # A bar ends where its line could not be: below 0 and above 100 %.
         down = [100 * min(error, share) for share, error in zip(shares, errors)]
@@ -119,7 +119,7 @@ def chunk_figure(found: list[Recall], config: ChunkConfig) -> Figure:
 
 
 def alive_figure(found: list[Alive]) -> Figure:
-    """What a probe teaches against the tokens read, one panel per kind of layers."""
+    """How much a probe teaches against the tokens read, one panel per kind of layer."""
     kinds = list(dict.fromkeys(each.layers for each in found))
     titles = {"residual": "Layers that add to a vector of length 1", "plain": "Plain layers"}
     figure = Figure(figsize=(5 * len(kinds) + 1, 4.5), dpi=150, layout="constrained")
@@ -136,10 +136,10 @@ def alive_figure(found: list[Alive]) -> Figure:
         axes.set_xscale("log", base=2)
         axes.set_xticks(each.after, [f"{n:,}" for n in each.after])
         axes.set_title(titles[kind])
-        axes.set_xlabel("tokens read before the probe")
+        axes.set_xlabel("tokens read before the new text")
         axes.grid(axis="y", color="#dddddd")
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("loss that eight readings remove (%)")
+    panels[0].set_ylabel("loss removed by reading it eight times (%)")
     panels[0].set_ylim(bottom=-1)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     return figure

@@ -1,8 +1,8 @@
-"""A memory that has to change its mind: what alpha is good for, (13).
+"""A memory that must change its mind: what alpha is good for, (13).
 
-Contexts follow each other, and in each of them another linear map leads from keys to values. A
-memory that keeps everything answers with the old map for a while; one that forgets knows each
-map a little less well.
+Contexts follow each other, and each has its own linear map from keys to values. A memory that
+keeps everything goes on answering with the old map for a while; one that forgets knows each map a
+little less well.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from torch import Tensor
 from minititans.experiments.overflow import random_units, shrinkage
 from minititans.memory import Gates, MemoryState, chunked
 
-CHUNK = 32  # a matrix reads the same in chunks of any size: this one is fast
+CHUNK = 32  # a matrix reads the same in chunks of any size; this size is fast
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Drift:
     """`contexts` linear maps, each valid for `length` tokens; keys are random throughout.
 
     theta:     how much the memory writes
-    unrelated: no maps at all: every token's value is drawn for itself
+    unrelated: no maps at all: every token's value is drawn on its own
     """
 
     length: int
@@ -117,7 +117,7 @@ def best_alpha(lengths: Iterable[int], dim: int = 8) -> Tensor:
 
 
 def share_left(alpha: float, tokens: Iterable[int]) -> Tensor:
-    """What is left of a write after so many more tokens: `(1 − alpha)ⁿ`.
+    """What is left of a write after n more tokens: `(1 − alpha)ⁿ`.
 
     >>> share_left(0.5, [0, 1, 2]).tolist()
     [1.0, 0.5, 0.25]
@@ -130,7 +130,7 @@ def share_left(alpha: float, tokens: Iterable[int]) -> Tensor:
 
 @dataclass(frozen=True)
 class LearnedAlpha:
-    """The course of a training, `[steps, seeds]` each; the last step is the result."""
+    """The course of a training, each `[steps, seeds]`; the last step is the result."""
 
     alpha: Tensor  # inside a context
     alpha_first: Tensor  # at a context's first token
@@ -148,7 +148,7 @@ def learn_alpha(
     """Learn alpha through the memory: one number, or two if the gate sees a context's first token.
 
     Adam minimises the error of the expectations after the first context. Each seed has an alpha
-    of its own; they are trained side by side and never meet.
+    of its own; they are trained side by side and never interact.
     """
     seeds = list(seeds)
     raw = torch.full((len(seeds), 2), -2.0, requires_grad=True)  # alpha = 0.12
@@ -172,19 +172,19 @@ def learn_alpha(
     return LearnedAlpha(*torch.stack(course, 1))
 
 
-# One memory's life, fast enough for a slider.
+# One memory from beginning to end, fast enough for a slider.
 
 
 @dataclass(frozen=True)
 class MemoryLife:
-    """A memory that reads a drift, as squared errors on average over the streams, `[time]` each."""
+    """A memory that reads a drift: squared errors, averaged over the streams, each `[time]`."""
 
     before: Tensor  # of the expectation at each token
     by_age: Tensor  # in the end, of the answer for each token, the last one first
 
 
 def live(drift: Drift, alphas: Tensor, streams: int = 12, seed: int = 0) -> list[MemoryLife]:
-    """Read the same streams with each of `alphas`, `[rows]`, and take notes."""
+    """Read the same streams with each of `alphas`, `[rows]`, and record the errors."""
     keys, values = drift.stream(streams, seed)  # [streams, time, dim]
     rows, alpha = len(alphas), alphas.repeat_interleave(streams)[:, None].expand(-1, drift.time)
     k, v = (x.repeat(rows, 1, 1)[:, None] for x in (keys, values))  # [batch, heads, time, dim]

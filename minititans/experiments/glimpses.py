@@ -2,11 +2,11 @@
 
 A chapter of a story has one fact, and each of its tokens is a glimpse of it: the fact plus
 noise. The best a memory could answer is the mean of the glimpses. What it does answer is a
-weighted sum of them, and theta and eta set the weights. The next chapter has another fact on the
-same key. There is one key only, so the memory is a vector, `dim_key = 1`.
+weighted sum of them, and theta and eta set the weights. The next chapter has another fact under
+the same key. There is only one key, so the memory is a vector, `dim_key = 1`.
 
-Every surprise is written once, in shares (`Gates.in_shares`): theta says how much of it, eta over
-how many tokens.
+Every surprise is written once, in shares (`Gates.in_shares`): theta says how much of it, and eta
+over how many tokens.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ class Story:
         return torch.arange(self.time) % self.glimpses == 0
 
     def tell(self, stories: int, seed: int) -> tuple[Tensor, Tensor]:
-        """The facts and the glimpses, `[stories, time, dim]` each."""
+        """The facts and the glimpses, each `[stories, time, dim]`."""
         generator = torch.Generator().manual_seed(seed)
         facts = torch.randn(stories, self.chapters, self.dim, generator=generator)
         facts = F.normalize(facts, dim=-1).repeat_interleave(self.glimpses, 1)
@@ -113,7 +113,7 @@ def within_a_chapter(errors: Tensor, story: Story) -> Tensor:
 
 
 def constant(theta: float | Tensor, eta: float, story: Story) -> tuple[Tensor, Tensor]:
-    """The same theta and eta at every token, one row for each theta: `[rows, time]` each."""
+    """The same theta and eta at every token, one row per theta: each `[rows, time]`."""
     theta = torch.as_tensor(theta).reshape(-1, 1).expand(-1, story.time)
     return theta, torch.full_like(theta, eta)
 
@@ -127,9 +127,9 @@ def letting_go(theta: float | Tensor, eta: float, story: Story) -> tuple[Tensor,
 def best_gates(
     etas: Iterable[float], story: Story, way: Callable = constant
 ) -> tuple[Tensor, Tensor]:
-    """The gates that should err least at the story's end, `[1, time]` each.
+    """The gates that should have the least error at the story's end, each `[1, time]`.
 
-    Tried in theory: each eta with 46 thetas from 0.03 to 1. way: `constant` or `letting_go`.
+    By theory, among each eta with 46 thetas from 0.03 to 1. way: `constant` or `letting_go`.
     """
     thetas = torch.logspace(-1.5, 0, 46)
     theta, eta = map(torch.cat, zip(*(way(thetas, eta, story) for eta in etas)))
@@ -142,7 +142,7 @@ def best_gates(
 
 @dataclass(frozen=True)
 class Learned:
-    """The course of a training, `[steps, seeds]` each; the last step is the result."""
+    """The course of a training, each `[steps, seeds]`; the last step is the result."""
 
     theta: Tensor
     eta: Tensor  # inside a chapter
@@ -160,7 +160,7 @@ def learn_gates(
     """Learn theta, eta and the eta of a chapter's first token, through the memory.
 
     Adam minimises the error of the answer at the end of each chapter but the first. Each seed has
-    gates of its own; they are trained side by side and never meet.
+    gates of its own; they are trained side by side and never interact.
     """
     start = torch.tensor([-2.0, 0.0, 0.0])  # theta = 0.12, eta = 0.5 everywhere
     raw = start.repeat(len(seeds), 1).requires_grad_()

@@ -1,9 +1,9 @@
 """Can gates and keys be chosen so that a matrix memory grows without bound?
 
 For a matrix, (13) and (14) with values of zero are linear in `(M, S)`: a token multiplies them by a
-matrix that its key and its gates decide. A cycle of tokens that is read again and again multiplies
-by the product of these, and what the memory holds grows, or does not, by its largest eigenvalue.
-`largest_growth` looks for the worst cycle, at random and then by changing the worst one found.
+matrix that depends on its key and its gates. A cycle of tokens that is read again and again
+multiplies by the product of these matrices, whose largest eigenvalue decides whether the memory
+grows. `largest_growth` looks for the worst cycle, first at random, then by changing the worst one.
 """
 
 import torch
@@ -18,7 +18,7 @@ KEYS, DIM = 3, 3
 def largest_growth(rule: str, eta_max: float, tries: int = 1000, seed: int = 0) -> float:
     """The largest growth per token that was found, 1 for none.
 
-    rule: what becomes of gates as a layer computes them, see `gates_of`
+    rule: what is done to the gates that a layer computes, see `gates_of`
 
     >>> largest_growth("shares", eta_max=0.5, tries=20) <= 1.0001
     True
@@ -65,7 +65,7 @@ def _growth(rule: str, eta_max: float, keys: Tensor, gates: Tensor) -> float:
     """The cycle's spectral radius per token, on a row of (M, S) side by side."""
     theta, eta, alpha = gates[:, None, None]  # [1, 1, length]
     given = Gates(theta, eta_max * eta, alpha)
-    used = gates_of(rule, given, eta_before=given.eta[..., -1])  # the cycle goes round
+    used = gates_of(rule, given, eta_before=given.eta[..., -1])  # the cycle repeats
     total, one = torch.eye(2 * DIM, dtype=keys.dtype), torch.eye(DIM, dtype=keys.dtype)
     for k, theta, eta, alpha in zip(keys, *(gate[0, 0] for gate in vars(used).values())):
         to_S = torch.cat([-theta * torch.outer(k, k), eta * one], 1)  # (14), (M k − 0) kᵀ

@@ -1,7 +1,8 @@
-"""Does a layer see the future? Change a token and see whose answer moves; and what a leak is worth.
+"""Does a layer see the future? And what is a leak worth?
 
-`influence` asks the first: it works with any function from a sequence to answers. `learn_noise`
-asks the second: digits drawn at random cannot be predicted, so a model that predicts them cheats.
+`influence` answers the first question: change a token, and see which answers move. It works with
+any function from a sequence to answers. `learn_noise` answers the second: digits drawn at random
+cannot be predicted, so a model that predicts them cheats.
 """
 
 import math
@@ -20,8 +21,8 @@ from minititans.model import TitansLM
 def influence(read: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """How far every answer moves when one token is changed: `[changed, answered]`.
 
-    read: from `[1, time, dim]` to answers `[1, time, dim]`; x: what it reads. Each token in its
-    turn is replaced by its negative. Without a leak there is nothing below the diagonal.
+    read: from `[1, time, dim]` to answers `[1, time, dim]`; x: what it reads. Each token in turn
+    is replaced by its negative. Without a leak there is nothing below the diagonal.
 
     >>> influence(lambda x: x.cumsum(1), torch.ones(1, 3, 1))
     tensor([[2., 2., 2.],
@@ -57,7 +58,7 @@ class Noise:
 
     losses:   while training, by the model's name: `[seeds, steps]`
     shown:    afterwards, at the middle of the second segment, `[seeds]`
-    hidden:   the same place, when the digits after it are exchanged for others
+    hidden:   at the same place, when the digits after it are replaced by others
     """
 
     config: NoiseConfig

@@ -1,4 +1,4 @@
-"""A MAC small enough to be trained while the reader watches, and the curve to hold it against."""
+"""A MAC small enough to be trained while the reader watches, and a curve to compare it with."""
 
 import math
 
@@ -25,8 +25,8 @@ def optimiser_for(model: TitansLM, steps: int = STEPS) -> tuple[AdamW, OneCycleL
 def stored_curve(record: Record) -> tuple[list[int], list[float]]:
     """Steps and bits per byte of a stored model: the first ones exactly, then means of 50 steps.
 
-    A mean is put in the middle of the steps that it was taken over; the first mean, of which the
-    first steps are a part, is left out.
+    A mean is placed in the middle of its steps; the first mean, which includes the first steps, is
+    left out.
     """
     steps, losses = list(range(1, FIRST + 1)), record.first_losses[:FIRST]
     for number, loss in enumerate(record.losses[1:], 1):

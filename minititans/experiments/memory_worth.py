@@ -28,7 +28,7 @@ WAYS: dict[str, Callable[[nn.Module], AbstractContextManager]] = {
 
 @dataclass(frozen=True)
 class Worth:
-    """Bits of every byte, `[stretches, length]`, by the way in which the text was read."""
+    """Bits for every byte, `[stretches, length]`, by the way in which the text was read."""
 
     bits: dict[str, Tensor]
 
@@ -36,15 +36,15 @@ class Worth:
         return float(self.bits[way].mean())
 
     def by_position(self, way: str, size: int) -> tuple[list[float], list[float]]:
-        """The middle of each part of so many bytes, and the bits per byte in it."""
+        """The middle of each part of this many bytes, and the bits per byte in it."""
         parts = self.bits[way].unfold(1, size, size).mean((0, 2))  # [parts]
         return [size * (i + 0.5) for i in range(len(parts))], parts.tolist()
 
     def gain(self, way: str, first: int = 0) -> tuple[float, float]:
-        """Bits per byte that a way costs more than the trained one, and the standard error.
+        """How many more bits per byte a way costs than the trained one, and the standard error.
 
         Both read the same stretches, so the error is that of the differences between stretches.
-        first: the position from which on bytes count
+        first: the position from which bytes count
         """
         more = (self.bits[way] - self.bits["as trained"])[:, first:].mean(1)  # [stretches]
         return float(more.mean()), float(more.std() / math.sqrt(len(more)))
@@ -53,7 +53,7 @@ class Worth:
 def memory_worth(
     model: TitansLM, text: Tensor, stretches: int = 16, length: int = 2048, ways=tuple(WAYS)
 ) -> Worth:
-    """Read stretches of a text, `[time]`, side by side, in each of the ways."""
+    """Read stretches of a text, `[time]`, side by side, in each of these ways."""
     if len(text) < stretches * length + 1:
         raise ValueError(
             f"text: got {len(text):,} bytes, expected more than {stretches} times {length:,}"
@@ -67,14 +67,14 @@ def memory_worth(
 
 
 def in_one_stream(model: TitansLM, text: Tensor, length: int) -> Tensor:
-    """Bits of every byte, `[length]`, with one memory from the beginning to the end."""
+    """Bits for every byte, `[length]`, with one memory from beginning to end."""
     return bits_of(model, text[None, : length + 1].long(), piece=1024)[0]
 
 
 def read_again(model: TitansLM, text: Tensor, passages: int = 32) -> tuple[Tensor, Tensor]:
-    """Bits per byte of passages of one segment, `[passages]`, read once and then once again.
+    """Bits per byte of passages of one segment, `[passages]`, read once and then again.
 
-    The second reading is a segment of its own: only the memory can know of the first.
+    The second reading is a segment of its own: only the memory can know about the first.
     """
     size = model.config.segment
     rows = text[: 2 * passages * size].view(passages, 2 * size)[:, :size].long()
@@ -87,7 +87,7 @@ def read_again(model: TitansLM, text: Tensor, passages: int = 32) -> tuple[Tenso
 def bits_of(model: TitansLM, rows: Tensor, piece: int, carry: bool = True) -> Tensor:
     """`−log₂ p` of every byte of `[rows, time + 1]` but the first: `[rows, time]`.
 
-    The rows are read `piece` bytes at a time. With `carry=False` every piece begins with no state.
+    The rows are read `piece` bytes at a time. With `carry=False` no state is carried.
     """
     found, state = [], None
     for first in range(0, rows.shape[1] - 1, piece):

@@ -1,4 +1,4 @@
-"""Models that were trained once and are stored, so that a notebook can ask them at once.
+"""Models that were trained once and stored, so that a notebook can use them at once.
 
     results/models/NAME.safetensors    the model, as `TitansLM.save` writes it
     results/models/NAME.json           how it was made and what it scored: a `Record`
@@ -33,7 +33,7 @@ class Record:
     """How a stored model was made.
 
     command:      what to type to make it again
-    seed:         that the command used
+    seed:         the one that the command used
     parameters:   of the model
     first_losses: of the first 20 steps, exactly
     losses:       the mean of every 50 steps
@@ -52,7 +52,7 @@ class Record:
 
 
 def load(name: str, folder: str | Path | None = None) -> TitansLM:
-    """A stored model by its name, ready to be asked."""
+    """A stored model by its name, ready to use."""
     return TitansLM.load(path_of(name, "safetensors", folder)).eval()
 
 
@@ -71,7 +71,7 @@ def store(
     name: str, model: TitansLM, command: str, seed: int, losses: Sequence[float],
     scores: dict[str, Any], folder: str | Path | None = None,
 ) -> Record:  # fmt: skip
-    """Keep a model under a name; losses: those of every step, from the first on."""
+    """Store a model under a name; losses: those of every step, from the first on."""
     about = Record(
         command=command,
         seed=seed,
@@ -94,30 +94,30 @@ def keep(name: str, model: TitansLM, about: Record, folder: str | Path | None = 
 
 
 def store_run(run: str | Path, name: str, folder: str | Path | None = None) -> Record:
-    """Keep the model of a run of `minititans train` that has ended."""
+    """Store the model of a finished run of `minititans train`."""
     run = Path(run)
     config = stored_config(run)
     if not (run / RESULT).exists():
-        raise ValueError(f"run: {run} has not ended; train it to its end first")
+        raise ValueError(f"run: {run} has not finished; train it to the end first")
     losses = [each["loss"] for each in log.read(run / LOG) if "loss" in each]
     scores = {
         key: value for key, value in read_result(run / RESULT).items() if isinstance(value, float)
     }
     scores.pop("seconds")  # of a machine that may have been busy
-    # Where it was kept and what it showed meanwhile is of no interest.
+    # Where it was kept and what it showed on the way do not matter.
     plain = replace(config, runs=TrainConfig.runs, name=None, quiet=False)
     command = shlex.join(["minititans", "train", *command_of(plain)])
     return store(name, TitansLM.load(run / MODEL), command, config.seed, losses, scores, folder)
 
 
 def names(folder: str | Path | None = None) -> list[str]:
-    """What is stored."""
+    """The names of all stored models."""
     folder = models_folder() if folder is None else Path(folder)
     return sorted(path.stem for path in folder.glob("*.safetensors"))
 
 
 def models_folder() -> Path:
-    """`results/models` of the nearest folder from here upwards that has it, or the repository's."""
+    """`results/models` in the nearest folder from here upwards that has it, or the repository's."""
     here, package = Path.cwd(), Path(__file__).resolve().parents[2]
     for each in (here, *here.parents):
         if (each / "results" / "models").is_dir():

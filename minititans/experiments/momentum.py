@@ -1,6 +1,6 @@
 """What lingers after a surprise: one event, and what follows it.
 
-Momentum, (10) and (14), keeps the direction of a surprise and goes on writing it:
+Momentum, (10) and (14), keeps the direction of a surprise and keeps writing it:
 
     S_t = eta · S_{t-1} − theta · u_t        past surprise and momentary surprise
     M_t = M_{t-1} + S_t
@@ -28,7 +28,7 @@ class EventTrace:
     momentary: norm of `theta · u_t`, what this token's own surprise writes, `[time]`
     past:      norm of `eta · S_{t-1}`, what earlier surprise writes at this token, `[time]`
     written:   how much of the event's value the memory answers after each token, `[time]`
-    event:     the token at which the event is first seen; `glimpses`: for how many tokens
+    event:     the token at which the event is first seen; `glimpses`: how many tokens show it
     """
 
     momentary: Tensor
@@ -47,7 +47,7 @@ def read_event(
     seed: int = 0,
     rule: str = "letter",
 ) -> EventTrace:
-    """Read seven known pairs in turn, with a new pair in their place at `event`.
+    """Read seven known pairs in turn, with a new pair in place of one of them at `event`.
 
     All keys are orthogonal, so nothing that the event writes disturbs what is known.
     rule: "letter" for (10) as it is, "shares" to write each surprise once, see `gates_of`
@@ -79,7 +79,7 @@ def read_event(
 
 
 def orthogonal_pairs(dim: int, seed: int) -> tuple[Tensor, Tensor]:
-    """As many keys and values as there are dimensions, all of norm 1, `[dim, dim]` each."""
+    """As many keys and values as there are dimensions, all of norm 1, each `[dim, dim]`."""
     generator = torch.Generator().manual_seed(seed)
     return torch.linalg.qr(torch.randn(2, dim, dim, generator=generator, dtype=torch.float64))[0]
 
@@ -117,12 +117,12 @@ def aftermath(
     dim: int = 32,
     streams: int = 16,
 ) -> Tensor:
-    """How well what followed an event is recalled in the end, `[seeds]`: 1 perfectly, 0 not.
+    """How well what followed an event is recalled at the end, `[seeds]`: 1 perfectly, 0 not at all.
 
-    A follower's key and value share `overlap` with the event's, the rest is its own. The event
-    is written with theta, a follower with `weak · theta`: with 0, what is recalled of it comes
-    from the event. Recall is `1 − ‖answer − value‖² / ‖value‖²`, averaged over the followers of
-    all streams.
+    A follower's key and value share `overlap` with the event's; the rest is its own. The event
+    is written with theta, a follower with `weak · theta`: if that is 0, all that is recalled of it
+    comes from the event. Recall is `1 − ‖answer − value‖² / ‖value‖²`, averaged over the followers
+    of all streams.
     """
     draws = [_event_and_followers(overlap, seed, followers, dim, streams) for seed in seeds]
     k, v = (torch.stack(part, 1) for part in zip(*draws))  # [streams, seeds, 1 + followers, dim]

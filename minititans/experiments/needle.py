@@ -1,11 +1,11 @@
 """Which model finds a needle in a haystack longer than any it was trained on?
 
-Every model has the same number of parameters and is trained on haystacks of up to 256 tokens, by
-one rule for when it has been trained enough (`learn`). Then it is read at up to 64 times that
+Every model has the same number of parameters and is trained on haystacks of up to 256 tokens, with
+one rule for when it has been trained enough (`learn`). Then it is tested at up to 64 times that
 length, and with `read_further` at up to 4,096 times.
 
-`run` goes from a `NeedleConfig` to a list of `Result`s, one for each variant and seed. A finished
-one is kept in a file of its own, so that a run which was stopped goes on where it was.
+`run` goes from a `NeedleConfig` to a list of `Result`s, one for each variant and seed. Each is kept
+in a file of its own, so that a run that was stopped continues where it was.
 """
 
 import time
@@ -24,7 +24,7 @@ from minititans.tasks.needle import Needle, accuracy
 EVERYONE = (*ORDER, *RELATIVES, "gated_deltanet+swa")
 # In the README's figure; the others are in results/needle.
 SHOWN = ("mac", "mag", "mal", "lmm", "deltanet", "gated_deltanet", "mamba2", "transformer", "swa")
-SLOW = {"transformer": 32}  # reads fewer of the longest haystacks: attention to all is slow
+SLOW = {"transformer": 32}  # reads fewer of the longest haystacks: full attention is slow
 
 
 def run(
@@ -35,10 +35,10 @@ def run(
     progress: bool = True,
     models: str | Path | None = None,
 ) -> list[Result]:
-    """Train and read every variant with every seed; what `folder` already has is not done again.
+    """Train and test every variant with every seed, except those that `folder` already has.
 
-    A folder belongs to one configuration: one that holds results of another is refused. Trained
-    models are kept in the folder `models`, for `read_further`.
+    A folder belongs to one configuration: one with results of another is refused. Trained models
+    are kept in the folder `models`, for `read_further`.
     """
     folder = None if folder is None else Path(folder)
     if folder is not None:
@@ -65,7 +65,7 @@ def run(
 def run_one(
     config: NeedleConfig, variant: str, seed: int, progress: bool = True
 ) -> tuple[Result, TitansLM]:
-    """Train one model and read it at every length."""
+    """Train one model and test it at every length."""
     began = time.perf_counter()
     model, losses, attempts = learn(config, variant, seed, progress)
     seconds = round(time.perf_counter() - began, 3)
@@ -92,7 +92,7 @@ def read(
         bar.set_postfix(length=f"{length:,}")
         if length > 4096:
             samples = min(samples, SLOW.get(name, samples))
-        # So many rows and so few tokens at a time were quickest on a CPU.
+        # Many rows and few tokens at a time were quickest on a CPU.
         share = accuracy(model, task, length, samples, seed, batch=64, block=256)
         readings.append(Reading(length, samples, share))
     return readings
@@ -108,7 +108,7 @@ def read_further(
     samples: int = 16,
     progress: bool = True,
 ) -> None:
-    """Read models that `run` kept at more lengths, and add that to their results."""
+    """Test models that `run` kept at more lengths, and add that to their results."""
     for seed in seeds:
         for variant in variants:
             file = Path(folder) / f"{variant}-seed{seed}.json"

@@ -1,7 +1,7 @@
-"""Put a needle where you like in a haystack, and ask for it while the noise goes on.
+"""Put a needle anywhere in a haystack, and ask for it again and again while the noise goes on.
 
-A state is a value: asking carries on from it, and the reading carries on from it too, as though
-nothing had been asked. So one reading of a long haystack answers for every length on the way.
+A state is a value: the question continues from it, and so does the reading, as though nothing had
+been asked. So one reading of a long haystack gives the answer for every length on the way.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class Fading:
     """What a model answered.
 
     places:  where each row's needle begins, `[rows]`
-    moments: how many tokens were read when it was asked, `[moments]`
+    moments: how many tokens had been read when it was asked, `[moments]`
     facts:   key and value of each row's needle, `[rows, 1 + value_tokens]`
     said:    the probability of every token, `[rows, moments, value_tokens, vocab]`
     """
@@ -70,10 +70,10 @@ def plant(task: Needle, length: int, places: Sequence[int], seed: int = 0) -> tu
 def ask(model: Any, state: ModelState | None, facts: Tensor) -> Tensor:
     """The probability of every token where the value is due, `[rows, value_tokens, vocab]`.
 
-    It is told each token of the value once it has answered.
+    After each answer, the model is told the right token.
     """
     question = torch.cat([torch.full_like(facts[:, :1], ASK), facts[:, :-1]], 1)
-    logits, _ = model(question, state)  # what becomes of the state does not matter
+    logits, _ = model(question, state)  # the state after it does not matter
     return logits[:, 1:].softmax(-1)
 
 
@@ -99,9 +99,9 @@ def new_needles(
     model: Any, after: Iterable[int], wait: int = 256, rows: int = 8, kind: str = "pk",
     seed: int = 0,
 ) -> Tensor:  # fmt: skip
-    """Read so much noise, then a needle, then `wait` tokens more: how likely is the right value?
+    """Read noise, then a needle, then `wait` more tokens: how likely is the right value?
 
-    The mean over rows, one number for each of `after`.
+    The mean over rows, one number for each amount of noise in `after`.
     """
     after, task = sorted(after), Needle(kind)
     width = 2 + task.value_tokens
@@ -124,7 +124,7 @@ def old_needles(fading: Fading, most: int = 512) -> tuple[Tensor, Tensor]:
     rows = fading.places <= most
     right, since = fading.right[rows], fading.moments - fading.places[rows, None]
     times = fading.moments[fading.moments <= fading.moments[-1] - most]
-    # At each row's first moment that is at least so long after its needle.
+    # At each row's first moment that is at least this long after its needle.
     first = (since[:, None] >= times[:, None]).int().argmax(-1)  # [rows, times]
     return times, right.gather(1, first).mean(0)
 
@@ -132,13 +132,13 @@ def old_needles(fading: Fading, most: int = 512) -> tuple[Tensor, Tensor]:
 # Needles at these places, asked for at these moments, are at each of these depths of a haystack of
 # each of these lengths: one reading gives them all.
 DEPTHS = (0.0, 0.25, 0.5, 0.75)
-LENGTHS = (512, 1024, 2048, 4096, 8192)
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
 PLACES = tuple(sorted({round(depth * length) for depth in DEPTHS for length in LENGTHS}))
-MOMENTS = tuple(range(256, 8192 + 1, 256))
+MOMENTS = tuple(range(512, 16384 + 1, 512))
 
 
 def fade_everywhere(model: Any, rows: int = 2, seed: int = 0) -> Fading:
-    """Needles at all `PLACES`, in so many rows each, asked for at all `MOMENTS`."""
+    """Needles at all `PLACES`, in this many rows each, asked for at all `MOMENTS`."""
     return fade(model, [place for place in PLACES for _ in range(rows)], MOMENTS, seed=seed)
 
 

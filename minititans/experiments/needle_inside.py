@@ -39,9 +39,9 @@ def watch_memories(model: nn.Module) -> Iterator[list[list[Trace]]]:
 
 @torch.no_grad()
 def traces(model: TitansLM, tokens: Tensor) -> list[Trace]:
-    """What each memory of the model felt at each token, `[rows, heads, time]`, layer by layer.
+    """What happened in each memory of the model at each token, `[rows, heads, time]`, by layer.
 
-    Persistent tokens, which an LMM reads before the first, are not in it.
+    The persistent tokens, which an LMM reads before the first, are left out.
     """
     with watch_memories(model) as seen:
         model(tokens)
@@ -54,7 +54,7 @@ def half_lives(model: TitansLM, kind: str = "pk", tokens: int = 512, seed: int =
     """After how many tokens of noise half of a write is forgotten, `[layers, heads]`.
 
     From the mean of log(1 − α): what is left of a write is a product of 1 − α. The first half of
-    the noise is left out, until the memory knows it.
+    the noise is left out: by then the memory knows it.
     """
     noise = Needle(kind).noise(2, tokens, generator(seed, step=0, stream=3))
     # [layers, rows, heads, time]
@@ -64,7 +64,7 @@ def half_lives(model: TitansLM, kind: str = "pk", tokens: int = 512, seed: int =
 
 
 def with_alpha(model: TitansLM, alpha: float) -> TitansLM:
-    """A copy of a model whose memories forget the same share at every token, whatever they read."""
+    """A copy of a model in which memories forget the same share at every token."""
     copy = deepcopy(model)
     for memory in copy.modules():
         if isinstance(memory, NeuralMemory):

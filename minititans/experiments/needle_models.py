@@ -1,10 +1,10 @@
-"""Store a trained model of the needle experiment, so that a notebook can ask it at once.
+"""Store a trained model of the needle experiment, so that a notebook can use it at once.
 
     minititans experiment needle --variants lmm --seeds 10
     python -m minititans.experiments.needle_models lmm
 
-The experiment keeps the mean of every 50 losses. The first ones, which a test compares to the last
-digit, are found by beginning its training again.
+The experiment keeps the mean of every 50 losses. The first losses, which a test compares to the
+last digit, are found by running the beginning of its training again.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def name_of(variant: str, kind: str = "pk") -> str:
 
 
 def load(variant: str, kind: str = "pk") -> TitansLM:
-    """A stored model of the needle experiment, ready to be asked."""
+    """A stored model of the needle experiment, ready to use."""
     return models.load(name_of(variant, kind))
 
 
@@ -40,7 +40,7 @@ def command_of(variant: str, seed: int, kind: str = "pk") -> str:
 
 
 def first_losses(config: NeedleConfig, variant: str, seed: int, count: int) -> list[float]:
-    """The losses with which the training of a model begins."""
+    """The first losses in the training of a model."""
     model = new_model(config, variant, seed)
     return list(islice(each_loss(config, model, variant, seed), count))
 
@@ -53,7 +53,7 @@ def store(
     seed: int = SEED,
     folder: str | Path | None = None,
 ) -> models.Record:
-    """Keep one model of the experiment, from its folders of trained models and of results."""
+    """Store one model of the experiment, from its folders of trained models and of results."""
     config = NeedleConfig() if config is None else config
     results.check_folder(Path(found), config.to_json())
     result = results.load(Path(found) / f"{variant}-seed{seed}.json")

@@ -39,7 +39,7 @@ LEARNED = 0.2  # below it, it knows the task
 
 @dataclass(frozen=True)
 class NeedleConfig:
-    """All that the numbers depend on, but for the variant and the seed.
+    """Everything that the numbers depend on, except the variant and the seed.
 
     kind:       of needle, see `Needle`
     model:      what all models share; `ff` follows from `parameters`
@@ -52,7 +52,7 @@ class NeedleConfig:
     needles:    in a haystack in training, or as many as fit
     steps, most_steps: of the first attempt and of the longest, see `learn`
     lr:         highest learning rate, see `one_cycle`; None for that of `LEARNING_RATES`
-    read_at:    lengths to read at, and with how many haystacks each
+    read_at:    lengths to test at, and how many haystacks of each
     """
 
     kind: str = "pk"
@@ -90,8 +90,8 @@ def learn(
     """Train until more training no longer helps, by the same rule for every model.
 
     A model that has not learned the task, with a last loss above `LEARNED`, starts over with twice
-    the steps, up to `most_steps`. If it had begun to learn and that does not lower its loss by a
-    fifth, it ends there. Returns the best of these models, its losses, and all attempts.
+    the steps, up to `most_steps`. If it has begun to learn and its loss is not a fifth lower than
+    before, that is the end. Returns the best of these models, its losses, and all attempts.
     """
     model, losses = train(config, variant, seed, progress)
     attempts = [Attempt(config.steps, losses[-1])]
@@ -130,7 +130,7 @@ def new_model(config: NeedleConfig, variant: str, seed: int) -> TitansLM:
 
 
 def each_loss(config: NeedleConfig, model: TitansLM, variant: str, seed: int) -> Iterator[float]:
-    """Train a model, and tell the loss of every step."""
+    """Train a model, and yield the loss of every step."""
     highest = rate(config, variant)
     optimiser = torch.optim.AdamW(
         model.parameters(), highest, betas=(0.9, 0.99), weight_decay=config.weight_decay

@@ -1,12 +1,12 @@
-"""A matrix overflows: many pairs that have nothing to do with each other, one after another.
+"""A matrix overflows: many unrelated pairs, one after another.
 
 Keys are random unit vectors in d dimensions, the memory is a d × d matrix without momentum, and
-one step of the rule (13) multiplies the old memory by `B = (1 − alpha) I − theta k kᵀ`. On
-average over k that is the number r, and its square on average the number q:
+one step of the rule (13) multiplies the old memory by `B = (1 − alpha) I − theta k kᵀ`. Averaged
+over k, B is r times the identity, and its square is q times the identity:
 
     r = (1 − alpha) − theta / d           q = (1 − alpha)² − (2 (1 − alpha) theta − theta²) / d
 
-Everything that is called expected, here and in `forgetting.py`, follows from these two.
+Every expectation, here and in `forgetting.py`, follows from these two numbers.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def random_units(*shape: int, seed: int) -> Tensor:
 
 
 def shrinkage(dim: int, theta: float, alpha):
-    """r and q of this file's first lines, for a number alpha or a tensor of them.
+    """r and q as above, for one alpha or a tensor of them.
 
     >>> shrinkage(dim=4, theta=1.0, alpha=0.0)
     (0.75, 0.75)
@@ -44,7 +44,7 @@ def recall_by_age(
 ) -> Tensor:
     """Write random pairs and ask for each of them: squared error by age, `[seeds, pairs]`.
 
-    Age 0 is the pair written last. Values have norm 1, so silence has the error 1.
+    Age 0 is the pair written last. Values have norm 1, so silence has an error of 1.
     """
     draws = [random_units(2, memories, pairs, dim, seed=seed) for seed in seeds]
     k, v = torch.stack(draws, 2)  # [memories, seeds, pairs, dim]: every seed is a head
@@ -60,8 +60,8 @@ def expected_by_age(pairs: int, dim: int = 16, theta: float = 1.0, alpha: float 
 
     Ask for a pair of age j. Its own value comes back with the weight `theta r^j`; every newer
     pair, and every older one, adds its value with a random weight whose square is on average
-    theta²/d times a power of q. (One square of a mean stands for the mean of a square: good to
-    about a hundredth.)
+    theta²/d times a power of q. (In one place the square of a mean replaces the mean of a square,
+    which is good to about a hundredth.)
 
     >>> float(expected_by_age(1)[0])
     0.0

@@ -1,7 +1,7 @@
-"""Table 2 of the paper: needles found in S-NIAH, in per cent, beside which notebook 10 puts ours.
+"""Table 2 of the paper: needles found in S-NIAH, in percent, for comparison in notebook 10.
 
-Its models were trained with a context of 4,096 tokens (section 5.1), so that its longest haystack
-is four times as long as what they were trained on.
+Its models were trained with a context of 4,096 tokens (section 5.1), so its longest haystack is
+four times as long as what they were trained on.
 """
 
 TRAINED = 4096

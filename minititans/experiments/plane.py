@@ -34,7 +34,7 @@ class Plane:
 
 
 def unit_vector(degrees: float) -> Tensor:
-    """The direction at this angle, counted from the right: `[2]`."""
+    """The direction at this angle, measured from the right: `[2]`."""
     radians = math.radians(degrees)
     return torch.tensor([math.cos(radians), math.sin(radians)], dtype=torch.float64)
 
@@ -63,7 +63,7 @@ def watch(angle: float, theta: float = 1.0, rule: str = "delta") -> Plane:
 def falls_by_the_cosine(angles: tuple[float, ...] = (30, 45, 60, 75)) -> bool:
     """Whether each error is |cos(angle)| times the one before, while A1 and B2 come in turn.
 
-    From the second pair on, with theta = 1: what a write corrects at its own key, it disturbs at
+    From the second pair on, with theta = 1: a write corrects the answer to its own key, disturbs
     the other by the cosine, and nothing else is wrong there.
     """
     for angle in angles:

@@ -1,4 +1,4 @@
-"""What an experiment with needles gave: a file for each trained model, and tables of them."""
+"""Results of the needle experiment: a file for each trained model, and tables of them."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -60,7 +60,7 @@ class Result:
 
 
 def save(file: Path, result: Result, config: dict[str, Any]) -> None:
-    """The result with all that it depends on, written whole or not at all."""
+    """The result with everything it depends on, written whole or not at all."""
     readings = [asdict(r) | {"error": round(r.error, 4)} for r in result.readings]
     store(file, asdict(result) | {"readings": readings, "config": config} | made_with())
 
@@ -85,13 +85,13 @@ def check_folder(folder: Path, wanted: dict[str, Any]) -> None:
     """Refuse to mix results of two configurations."""
     for file in sorted(folder.glob("*-seed*.json")):
         stored = json.loads(file.read_text(encoding="utf-8"))["config"]
-        # A setting of the model that did not exist yet had its default.
+        # A setting of the model that did not exist yet counts as its default.
         stored["model"] = wanted["model"] | stored.get("model", {})
         different = [name for name in wanted if stored.get(name) != wanted[name]]
         if different:
             raise ValueError(
                 f"folder: {file} is a result of another configuration (different: "
-                f"{', '.join(different)}); give another folder, or remove the results in this one"
+                f"{', '.join(different)}); choose another folder, or remove the results in this one"
             )
 
 
@@ -123,7 +123,7 @@ def table(results: list[Result]) -> str:
 
 
 def by_variant(results: list[Result]) -> dict[str, list[Result]]:
-    """Results of the same variant together, in the order in which variants first come."""
+    """Results grouped by variant, in the order in which variants first appear."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(result.variant, []).append(result)

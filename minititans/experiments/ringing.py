@@ -1,7 +1,7 @@
 """One key, again and again: with momentum a memory is a pendulum, and may swing.
 
-The error on the pair and the momentum on its key obey a 2 × 2 matrix, so everything about them is
-in two eigenvalues: complex ones ring, ones outside the unit circle grow.
+A 2 × 2 matrix governs the error on the pair and the momentum on its key, so its two eigenvalues say
+everything: complex ones ring, and those outside the unit circle grow.
 """
 
 import torch
@@ -11,9 +11,9 @@ from minititans.memory import Gates, MemoryState, chunked
 
 
 def repeat_key(theta: Tensor, eta: Tensor, chunks: int, chunk_size: int = 1) -> Tensor:
-    """The error on a pair that is all that ever comes, before each chunk: `[rows, chunks]`.
+    """The error, before each chunk, on a pair that is repeated forever: `[rows, chunks]`.
 
-    theta, eta: `[rows]`, a memory each. A memory of one number is enough: key and value are 1.
+    theta, eta: `[rows]`, one memory per row. It is a single number: key and value are 1.
 
     >>> repeat_key(torch.tensor([0.5]), torch.tensor([0.0]), chunks=4)
     tensor([[1.0000, 0.5000, 0.2500, 0.1250]], dtype=torch.float64)
@@ -30,7 +30,7 @@ def repeat_key(theta: Tensor, eta: Tensor, chunks: int, chunk_size: int = 1) -> 
 
 
 def chunk_matrix(theta: float, eta: float, chunk_size: int = 1) -> Tensor:
-    """How the error e and the momentum s of a repeated key go on from chunk to chunk: `[2, 2]`.
+    """How the error e and the momentum s of a repeated key change from chunk to chunk: `[2, 2]`.
 
         e' = e − (s_1 + … + s_b)    with  s_n = eta · s_{n-1} + theta · e,  s_0 = s,  e frozen
 
@@ -47,8 +47,8 @@ def chunk_matrix(theta: float, eta: float, chunk_size: int = 1) -> Tensor:
 def stability_limit(eta: float, chunk_size: int = 1) -> float:
     """The theta from which a repeated key's error grows instead of shrinking.
 
-    A 2 × 2 matrix shrinks what it acts on for good while `|trace| < 1 + det` and `det < 1`, and
-    of `chunk_matrix` both trace and det are straight lines in theta. For a chunk of one token
+    A 2 × 2 matrix shrinks what it acts on in the long run while `|trace| < 1 + det` and `det < 1`,
+    and both trace and det of `chunk_matrix` are straight lines in theta. For a chunk of one token
     the limit is `2 (1 + eta)`.
 
     >>> round(stability_limit(eta=0.5), 6), round(stability_limit(eta=0.0, chunk_size=16), 6)
@@ -72,7 +72,7 @@ def measured_limit(eta: float, chunk_size: int, chunks: int = 200) -> float:
 
 
 def behaviour(theta: float, eta: float) -> str:
-    """What becomes of a pair that keeps coming, in words, from the eigenvalues of `chunk_matrix`.
+    """What happens to a repeated pair, in words, from the eigenvalues of `chunk_matrix`.
 
     >>> behaviour(theta=0.5, eta=0.5), behaviour(theta=0.5, eta=0.0)
     ('learned with ringing', 'learned without ringing')

@@ -1,8 +1,8 @@
-"""What of a surprise is written when: momentum as shares that are handed out token by token.
+"""When is how much of a surprise written? Momentum as shares, written token by token.
 
 With (10) as it is, a surprise is written again at every later token, `1 / (1 − eta)` times in the
-end. Scaling theta by `1 − eta` when the surprise comes in makes that 1, as long as eta stays what
-it was. `Gates.in_shares` scales by `1 − eta` when a share goes out, and holds for any eta.
+end. Scaling theta by `1 − eta` when the surprise comes in makes that 1, as long as eta does not
+change. `Gates.in_shares` scales by `1 − eta` when a share is written, and works for any eta.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Where the attention of a trained model looks: at the first token, at itself, at p?"""
+"""Where does the attention of a trained model look: at the first token, at itself, at p?"""
 
 import math
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from minititans.tasks.text import Text
 
 @dataclass(frozen=True)
 class Looks:
-    """Shares of the attention that tokens in the second half of a text give away.
+    """Where the attention of tokens in the second half of a text goes, as shares.
 
     Each is `[layers, heads]`, a mean over texts and tokens. `equal` is what a token would draw if
-    all that can be seen drew the same.
+    all visible tokens drew the same.
     """
 
     first: Tensor  # at the first token

@@ -1,7 +1,7 @@
-"""A trained model reads a text: what it expects before each letter, what its memories feel there.
+"""A trained model reads a text: what it expects before each letter, and how surprised it is.
 
 The same text is read twice, once as the model was trained and once with a memory that writes
-nothing down, so that one can see what the writing changes.
+nothing, to show what the writing changes.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor
 from minititans.memory import Trace, switch_memory, watch_memory
 from minititans.model import ModelState, TitansLM
 
-BEFORE = b"\n\n"  # what comes before a text in the corpus, so that its first letter can be expected
+BEFORE = b"\n\n"  # what comes before a text in the corpus, to predict its first letter
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class TextReading:
     """What happened at every byte of a text.
 
     text:     as it was read
-    expected: probability of every byte before it comes, `[time + 1, 256]`; the last row is about
+    expected: the probability of every byte before it comes, `[time + 1, 256]`; the last row is for
               what comes after the text
     surprise, theta, eta, alpha: of the memories, `[layers, heads, time]`
     """
@@ -48,7 +48,7 @@ KINDS = ("first letter", "inside a word", "space", "newline", "other")
 
 
 def kinds(text: bytes) -> list[str]:
-    """What each byte is; "first letter" is that of a word, "other" are digits and signs.
+    """What each byte is; "first letter" is that of a word, "other" is a digit or a sign.
 
     >>> kinds(b"a set.")
     ['first letter', 'space', 'first letter', 'inside a word', 'inside a word', 'other']
@@ -72,7 +72,7 @@ def by_kind(reading: TextReading, gate: str) -> dict[str, Tensor]:
 
 
 def likeness(reading: TextReading) -> Tensor:
-    """How a memory's surprise goes with the bits that a byte cost: `[layers, heads]`, −1 to 1."""
+    """The correlation of a memory's surprise with the bits of a byte: `[layers, heads]`."""
     surprise = reading.surprise - reading.surprise.mean(-1, keepdim=True)
     bits = reading.bits - reading.bits.mean()
     return (surprise * bits).sum(-1) / (surprise.norm(dim=-1) * bits.norm())
@@ -82,7 +82,7 @@ def likeness(reading: TextReading) -> Tensor:
 def read_text(
     model: TitansLM, text: bytes, writing: bool = True, state: ModelState | None = None
 ) -> TextReading:
-    """Read a text from the model's start, or going on from a state.
+    """Read a text from the model's start, or continue from a state.
 
     writing: False for memories that stay as they are, at their start or in the state
     """
@@ -103,7 +103,7 @@ def read_text(
 def state_after(model: TitansLM, text: bytes) -> ModelState:
     """The state after a text and as many spaces as fill its last segment.
 
-    Attention begins a new segment then, so that only the memory can still know of the text.
+    Attention then starts a new segment, so only the memory can still know about the text.
     """
     fill = -len(BEFORE + text) % model.config.segment
     return model(torch.tensor([list(BEFORE + text + b" " * fill)]))[1]

@@ -11,10 +11,10 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def fastest(sides: dict[Name, Callable[[], object]], rounds: int = 7) -> dict[Name, float]:
-    """Seconds of each side's fastest call; the sides take turns, so that a busy time hits all.
+    """Seconds of each side's fastest call; the sides take turns, so that a busy spell hits all.
 
-    One thread, and where the clock is fine enough the processor's time rather than the wall's:
-    what other programs do at the same time then hardly counts.
+    In one thread, and in processor time rather than wall time where the clock is fine enough, so
+    that what other programs do at the same time hardly matters.
 
     >>> seconds = fastest({"little": lambda: sum(range(100)), "much": lambda: sum(range(100_000))})
     >>> seconds["little"] < seconds["much"]

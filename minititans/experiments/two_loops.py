@@ -1,7 +1,7 @@
 """What the outer loop sees of the inner one: how wrong a memory is while it reads, for each theta.
 
-A sequence of random pairs is read twice with the delta rule, (8) for a matrix. The loss is summed
-over the whole reading, each time before the pair is written.
+A sequence of random pairs is read twice with the delta rule, (8) for a matrix. The loss is measured
+before each pair is written and summed over the whole reading.
 """
 
 import torch

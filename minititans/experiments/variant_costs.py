@@ -15,7 +15,7 @@ ATTENTION = "attention alone"  # over the whole text, for comparison
 
 @dataclass(frozen=True)
 class VariantCostConfig:
-    """Single layers, as a model of the default size has them."""
+    """Single layers, as in a model of the default size."""
 
     dim: int = 64
     heads: int = 4
@@ -33,8 +33,8 @@ class VariantCost:
 
     config: VariantCostConfig
     parameters: dict[str, int]
-    state: dict[str, list[int]]  # numbers to keep after all but one of so many tokens
-    seconds: dict[str, list[float]]  # to read so many tokens, without a gradient
+    state: dict[str, list[int]]  # numbers to keep after all but one of this many tokens
+    seconds: dict[str, list[float]]  # to read this many tokens, without a gradient
 
 
 def layers(config: VariantCostConfig) -> dict[str, nn.Module]:

@@ -1,9 +1,11 @@
 """The memory: its rule in several forms, and the layer built on it.
 
-Read `sequential` first: it is the paper, token by token. `chunked` gives the same result in
-matmuls, in plain tensor operations. `fast` is `chunked` with its derivatives written by hand, and
-`triton` has it as kernels for NVIDIA GPUs. `scan` parallelises as the paper does. All take the
-same arguments. `NeuralMemory` is the layer around them.
+Read `sequential` first: it is the paper, token by token. `chunked` gives the same result with
+matmuls, in plain tensor operations. `fast` is `chunked` with hand-written derivatives, and `triton`
+is `chunked` as kernels for NVIDIA GPUs. `scan` parallelises as the paper does. All take the same
+arguments. `NeuralMemory` is the layer around them.
+
+M is the memory as a whole, W the weights of one of its layers, and S the momentum of either.
 """
 
 from minititans.memory.chunked import chunked

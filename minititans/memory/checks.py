@@ -29,7 +29,7 @@ def check_state(state: MemoryState, batch: int, heads: int, chunk_size: int, lik
     if state.chunk_size not in (None, chunk_size):
         raise ValueError(
             f"state: made with chunk_size {state.chunk_size}, expected {chunk_size}: "
-            "go on with the chunk size the state was made with, or start a new state"
+            "keep the chunk size the state was made with, or start a new state"
         )
     if state.weights[0].device != like.device:
         raise ValueError(
@@ -65,7 +65,7 @@ def check_rule(
 
 
 def check_layers(weights: list[Tensor], dim_key: int, dim_value: int, residual: bool) -> None:
-    """The layers of an MLP memory fit onto each other, onto the keys and onto the values."""
+    """The layers of an MLP memory fit each other, the keys and the values."""
     expected_in = dim_key
     for layer, W in enumerate(weights):
         if W.dim() != 4:
@@ -110,9 +110,9 @@ def check_module(weights: list[Tensor], network: nn.Module, exact: bool) -> None
 
 
 def check_not_exact(what: str, exact: bool) -> None:
-    """Refuse `exact=True` where a whole chunk is measured at the weights it began with."""
+    """Refuse `exact=True` where a whole chunk is measured at the weights it started with."""
     if exact:
         raise ValueError(
-            f"exact: got True, but {what} measures a chunk at the weights it began with; "
+            f"exact: got True, but {what} measures a chunk at the weights it started with; "
             "expected exact=False"
         )

@@ -1,6 +1,6 @@
-"""The rule as matmuls, for a memory of any depth: the same numbers as `sequential`, fast.
+"""The rule as matmuls, for a memory of any depth: the same numbers as `sequential`, but faster.
 
-Unroll (13) and (14) over a chunk that begins with the weights W₀ and the momentum S₀. If minus
+Unroll (13) and (14) over a chunk that starts with the weights W₀ and the momentum S₀. If minus
 token i's gradient in a layer is `e_i a_iᵀ`, an error times what entered the layer, then
 
     S_t = m_t S₀ + Σ_i H[t,i] e_i a_iᵀ          W_t = β_t W₀ + f_t S₀ + Σ_i G[t,i] e_i a_iᵀ
@@ -12,14 +12,14 @@ X with its own W_t, is therefore
 
 Momentum and forgetting cost one `b × b` matrix: no weights per token, no gradients per token.
 
-What a and e are: a layer below the last is measured at the weights with which the chunk began
-(16), so its inputs and errors are known for all tokens at once. The last layer is measured at its
-current weights, `e_t = v_t − W_{t−1} a_t`. As W_{t−1} holds the errors before t, this is a system
-of linear equations, lower triangular with ones on its diagonal: row t needs rows 1 … t − 1.
+What are a and e? A layer below the last is measured at the weights the chunk started with (16),
+so its inputs and errors are known for all tokens at once. The last layer is measured at its
+current weights, `e_t = v_t − W_{t−1} a_t`. As W_{t−1} contains the errors before t, this is a
+system of linear equations, lower triangular with ones on its diagonal: row t needs rows 1 … t − 1.
 
     (I + G⁻ ⊙ (A Aᵀ)) E = V − β⁻ ⊙ (A W₀ᵀ) − f⁻ ⊙ (A S₀ᵀ)         ⁻: one row earlier
 
-Solving it is going through the tokens one by one, as in `sequential`, in a single call.
+Solving it goes through the tokens one by one, as `sequential` does, but in a single call.
 """
 
 from dataclasses import replace
@@ -127,7 +127,7 @@ def surprise(
     else:
         G, f, beta = before
         right = v - beta * (A @ W[-1].mT) - f * (A @ S[-1].mT)
-        left = G * (A @ A.mT)  # the ones on its diagonal are not looked at
+        left = G * (A @ A.mT)  # the solver takes the ones on its diagonal for granted
         E = torch.linalg.solve_triangular(left, right, upper=False, unitriangular=True)
         back = beta * (E @ W[-1]) + f * (E @ S[-1]) + (G * (E @ E.mT)) @ A  # row t: W_{t−1}ᵀ e_t
     return way.inputs, [*errors_below(W_start, way, back), E], E

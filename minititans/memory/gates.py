@@ -42,9 +42,10 @@ class Gates(State):
             eta_t   → eta_t (1 − eta_t) / (1 − eta_{t−1})
 
         Unrolled, surprise i is then written in the shares `(1 − eta_t) eta_{i+1} ⋯ eta_t` of its
-        theta, at t = i, i + 1, …, which add up to 1 when eta is steady and stay below 2 whatever
-        it does. And what alpha forgets of a wrong answer need not be corrected as well. eta must
-        stay below 1. eta_before: `[batch, heads]`, eta of the token before these, None for 0.
+        theta, at t = i, i + 1, …, which add up to 1 when eta is constant and to less than 2
+        whatever it does. The factor 1 − alpha_t is there because what alpha forgets of a wrong
+        answer need not be corrected as well. eta must stay below 1. eta_before:
+        `[batch, heads]`, the eta of the token before these; None for 0.
 
         >>> gates = Gates.constant(theta=1.0, eta=0.5, alpha=0.0, shape=(1, 1, 4)).in_shares()
         >>> (gates.theta[0, 0, 0] * segment_products(gates.eta)[0, 0, :, 0]).tolist()
@@ -84,7 +85,7 @@ class Before(NamedTuple):
 
 
 class Products(NamedTuple):
-    """What gates make of a chunk that begins with the weights W₀ and the momentum S₀."""
+    """What gates make of a chunk that starts with the weights W₀ and the momentum S₀."""
 
     H: Tensor  # [..., b, b]    how much of surprise i is in S_t
     G: Tensor  #                and in W_t
@@ -93,7 +94,7 @@ class Products(NamedTuple):
     beta: Tensor  #             how much of W₀ is in W_t
 
     def before(self) -> Before:
-        """The chunk begins with all of W₀, nothing of S₀ and no surprise."""
+        """The chunk starts with all of W₀, nothing of S₀ and no surprise."""
         first = ((self.G, 0.0), (self.f, 0.0), (self.beta, 1.0))
         return Before(*(F.pad(x, (0, 0, 1, 0), value=row)[..., :-1, :] for x, row in first))
 
@@ -110,7 +111,7 @@ def chunk_products(theta: Tensor, eta: Tensor, alpha: Tensor) -> Products:
     >>> H  # half of the first surprise is still in S when the second comes
     tensor([[0.1000, 0.0000],
             [0.0500, 0.2000]])
-    >>> G  # W has forgotten half of the first, and S has brought half of it again
+    >>> G  # W has forgotten half of the first, and S has added half of it again
     tensor([[0.1000, 0.0000],
             [0.1000, 0.2000]])
     """

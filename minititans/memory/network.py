@@ -4,9 +4,9 @@ Every layer but the last adds to a vector of length 1, and the last one answers:
 
     a_1 = x,      a_{l+1} = unit(a_l + silu(W_l a_l)),      M(x) = W_L a_L
 
-Depth 1 is a matrix. Should a layer fade to zero, a deep memory becomes a shallower one: the last
-layer still reads a vector of length 1, and goes on learning. With `residual=False` the layers are
-plain, `a_{l+1} = silu(W_l a_l)`, and a memory of zeros stays one: no gradient leaves it.
+Depth 1 is a matrix. If a layer fades to zero, a deep memory becomes a shallower one: the last
+layer still reads a vector of length 1 and keeps learning. With `residual=False` the layers are
+plain, `a_{l+1} = silu(W_l a_l)`, and a memory of zeros stays at zero: its gradient is zero too.
 
 Every function takes the weights as an argument, a list with one `[..., d_out, d_in]` tensor per
 layer, because in this library the weights are data: they change with every token.
@@ -18,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Added, squared, to a squared length before anything is divided by it. Far below any length that
-# matters, and large enough that the derivative of dividing a zero four times does not overflow.
+# Its square is added to a squared length before anything is divided by it. Far below any length
+# that matters, and large enough that dividing a zero four times has a derivative that is finite.
 EPS = 1e-4
 
 
@@ -39,7 +39,7 @@ def read(weights: list[Tensor], x: Tensor, residual: bool = True) -> Tensor:
 
 
 def join(a: Tensor, hidden: Tensor, residual: bool) -> Tensor:
-    """What enters the next layer: `a + hidden` at length 1, or with plain layers `hidden`."""
+    """What enters the next layer: `a + hidden` scaled to length 1; with plain layers, `hidden`."""
     if not residual:
         return hidden
     total = widened(a, hidden.shape[-1]) + hidden
@@ -87,7 +87,7 @@ def errors_below(weights: list[Tensor], way: Path, back: Tensor) -> list[Tensor]
     """
     errors = []
     for l in reversed(range(len(way.slopes))):
-        if way.norms:  # through unit: what points along the vector only made it longer
+        if way.norms:  # through unit, which removes any change along the vector
             a = way.inputs[l + 1]
             back = (back - a * (a * back).sum(-1, keepdim=True)) / way.norms[l]
         errors.append(way.slopes[l] * back)
@@ -124,7 +124,7 @@ def bounded(x: Tensor, most: float) -> Tensor:
 
 
 def _moderate(x: Tensor) -> tuple[Tensor, Tensor]:
-    """x in at least float32, divided by its largest number if that is above 1; and the divisor.
+    """x in at least float32, divided by its largest entry if that is above 1; and the divisor.
 
     The square of 1e20 would be infinite in float32, and that of 300 in float16.
     """
@@ -134,12 +134,12 @@ def _moderate(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def widened(a: Tensor, width: int) -> Tensor:
-    """a repeated to `width` numbers, with its length kept: the first layer may expand."""
+    """a repeated to `width` entries, at the same length: the first layer may expand."""
     times = width // a.shape[-1]
     return a if times == 1 else a.repeat(*[1] * (a.dim() - 1), times) / times**0.5
 
 
 def narrowed(back: Tensor, width: int) -> Tensor:
-    """The transpose of `widened`: an error at what it gave, brought to what it was given."""
+    """The transpose of `widened`: it takes an error at the output back to the input."""
     times = back.shape[-1] // width
     return back if times == 1 else back.unflatten(-1, (times, width)).sum(-2) / times**0.5

@@ -1,7 +1,7 @@
 """The memory as a layer: from any sequence to keys, values, queries and gates, and back.
 
 Section 4.4 of the paper: SiLU on queries, keys and values, queries and keys of length 1, in the
-`Frame` of projections, convolution, norm and gate. Ours is that values are no longer than 1 either.
+`Frame` of projections, convolution, norm and gate. We add that values are no longer than 1.
 """
 
 from dataclasses import replace
@@ -29,8 +29,8 @@ from minititans.memory.triton import fused, why_not
 from minititans.precision import full_precision
 from minititans.tensors import check_sequence
 
-LARGEST_ETA = 0.7  # with shares, a memory whose eta stays below this was never made to grow
-# The layers below the last move with the square of a value, so that long ones would unsettle them.
+LARGEST_ETA = 0.7  # with shares, no gates up to this were found that make a memory grow
+# The layers below the last move with the square of a value, so long values would unsettle them.
 # A reading is normalised in any case.
 LONGEST_VALUE = 1.0
 BACKENDS = {
@@ -45,19 +45,19 @@ class NeuralMemory(Frame):
     heads:       independent memories, each for its own slice of `dim`
     depth:       layers of each memory, 1 to 4; 1 is a matrix
     expansion:   width of the memory's hidden layers, in multiples of a head's size
-    chunk_size:  tokens that are read at once. A matrix reads the same with any; the layers below
-                 the last of a deeper memory are measured at the weights with which a chunk began
+    chunk_size:  tokens that are read at once. A matrix reads the same with any size; in a deeper
+                 memory, layers below the last are measured at the weights a chunk started with
     momentum:    False sets eta to 0: only the momentary surprise counts, equation (8)
     forgetting:  False sets alpha to 0: nothing is forgotten, equation (9)
     conv:        width of the causal convolution after each projection; 0 for none
-    backend:     "sequential", "chunked", "fast" or "triton": one result, different speed; "auto" is
-                 "triton" on a GPU where it fits, else "fast", see `backend_in_use`. "scan", the
-                 paper's own way to parallelise, needs `exact=False`
+    backend:     "sequential", "chunked", "fast" or "triton": same result, different speed; "auto"
+                 is "triton" on a GPU where it fits, otherwise "fast", see `backend_in_use`. "scan",
+                 the paper's own way to parallelise, needs `exact=False`
     gates:       "token", or "chunk" for gates that a chunk shares, taken from its first token
     exact:       the last layer's surprise is measured at its current weights; False measures all
-                 layers at those with which the chunk began, equation (16)
+                 layers at those the chunk started with, equation (16)
     residual:    layers add to a vector of length 1, see `network`; False has plain layers
-    theta_start, eta_start, alpha_start: where the gates are before training
+    theta_start, eta_start, alpha_start: the gates before training, roughly
 
     >>> memory = NeuralMemory(dim=32, heads=2)
     >>> y, state = memory(torch.randn(3, 10, 32))
@@ -98,7 +98,7 @@ class NeuralMemory(Frame):
         self.reading = self.writing = True  # `switch_memory` is where these are changed
 
         self.to_gates = nn.Linear(dim, heads * (1 + momentum + forgetting))
-        # A memory begins empty; one of plain layers would stay so.
+        # A memory starts empty; one of plain layers would stay empty.
         scale = 0.0 if residual or depth == 1 else 1.0
         self.start_weights = nn.ParameterList(
             scale * torch.randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in self._layers()
@@ -112,7 +112,7 @@ class NeuralMemory(Frame):
 
     @property
     def backend_in_use(self) -> str:
-        """The backend that a call takes: what "auto" means on the layer's device.
+        """The backend that a call uses: what "auto" means on the layer's device.
 
         >>> NeuralMemory(dim=32, backend="chunked").backend_in_use
         'chunked'
@@ -120,7 +120,7 @@ class NeuralMemory(Frame):
         return self._backend()
 
     def _backend(self, inputs: torch.dtype | None = None) -> str:
-        """For q, k and v of this dtype; None: what a call at this place would have."""
+        """For q, k and v of this dtype; None: the dtype that a call made here would have."""
         if self.backend != "auto":
             return self.backend
         device = self.start_weights[0].device
@@ -145,7 +145,7 @@ class NeuralMemory(Frame):
     def start(self, batch: int) -> MemoryState:
         """The state before the first token: the learned weights, no momentum.
 
-        In at least float32, whatever the layer's precision: small writes must not round away.
+        In at least float32, whatever the layer's precision: small writes must not be rounded away.
         """
         weights = [w.to(torch.promote_types(w.dtype, torch.float32)) for w in self.start_weights]
         return MemoryState.start(weights, batch)
@@ -153,10 +153,10 @@ class NeuralMemory(Frame):
     def forward(
         self, x: Tensor, state: MemoryState | None = None, trace: bool = False
     ) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
-        """Read x, `[batch, time, dim]`, going on from `state`, and return y of the same shape.
+        """Read x, `[batch, time, dim]`, continuing from `state`; return y, of the same shape.
 
-        Any split of a sequence into calls gives the same y. With `trace=True` a `Trace` of what
-        happened at each token comes third.
+        Any split of a sequence into calls gives the same y. With `trace=True`, a third result is
+        the `Trace` of what happened at each token.
         """
         check_sequence(x, self.dim, self.to_qkv.weight)
         state = self.start(len(x)) if state is None else state
@@ -179,7 +179,7 @@ class NeuralMemory(Frame):
         return y, after, replace(traced[0], **vars(gates.map(Tensor.detach)))
 
     def read(self, x: Tensor, weights: list[Tensor]) -> Tensor:
-        """Ask without writing, `M*(x W_Q)`: x `[batch, time, dim]`, weights those of a state.
+        """Ask without writing, `M*(x W_Q)`: x `[batch, time, dim]`, and the weights of a state.
 
         The convolution is left out: it belongs to the sequence that is being written.
         """
@@ -198,9 +198,9 @@ class NeuralMemory(Frame):
             return self._gates_of(x)
         # A chunk's gates come from its first token, so that no token sees a later one.
         time, size = x.shape[1], self.chunk_size
-        rest = min(time, -state.position % size)  # what the open chunk still takes
+        rest = min(time, -state.position % size)  # what the open chunk still has room for
         parts = []
-        if rest > 0 and state.gates is not None:  # there they are: a chunk is open
+        if rest > 0 and state.gates is not None:  # always there when a chunk is open
             parts.append(state.gates.map(lambda gate: repeat(gate, "b h -> b h t", t=rest)))
         if rest < time:
             firsts = self._gates_of(x[:, rest::size])
@@ -211,22 +211,22 @@ class NeuralMemory(Frame):
         raw = rearrange(self.to_gates(x), "b t (gate h) -> gate b h t", h=self.heads)
         # In at least float32: in bfloat16, an alpha of 1e-5 would leave 1 − alpha at 1.
         raw = list(raw.to(torch.promote_types(raw.dtype, torch.float32)).sigmoid())
-        # The fourth power: a sigmoid hardly comes near 0, and these two must be able to close.
+        # The fourth power: a sigmoid hardly gets near 0, and these two must be able to close.
         theta = raw.pop(0) ** 4
         eta = LARGEST_ETA * raw.pop(0) if self.momentum else torch.zeros_like(theta)
         alpha = raw.pop(0) ** 4 if self.forgetting else torch.zeros_like(theta)
         return Gates(theta, eta, alpha)
 
     def _shares(self, gates: Gates, state: MemoryState) -> Gates:
-        """The gates that the rule is given, so that each surprise is written once."""
+        """The gates to give the rule, so that each surprise is written once."""
         if not self.writing:  # then S_t = 0 and M_t = M_{t−1}
             return gates.map(torch.zeros_like)
         gates = gates.in_shares(None if state.gates is None else state.gates.eta)
-        # Where nothing is exact, b tokens in a row may write the same error: each a bth of it.
+        # If no layer is exact, b tokens in a row may write the same error: each writes a bth of it.
         return gates if self.exact else replace(gates, theta=gates.theta / self.chunk_size)
 
     def _set_gates(self, theta: float, eta: float, alpha: float) -> None:
-        """Begin with gates near these values: biases at their logits, small weights."""
+        """Start with gates near these values: biases at their logits, small weights."""
         values = (
             [theta**0.25] + [eta / LARGEST_ETA] * self.momentum + [alpha**0.25] * self.forgetting
         )

@@ -1,16 +1,16 @@
 """The paper's own way to parallelise (section 3.2): all surprises of a chunk, then a scan.
 
-With every gradient of a chunk taken at the chunk's starting weights, (18) is a linear
-recurrence, and so is (13) after it:
+If every gradient of a chunk is taken at the chunk's starting weights, (18) is a linear
+recurrence, and so is (13):
 
     S_t = eta_t S_{t-1} − theta_t u_t            M_t = (1 − alpha_t) M_{t-1} + S_t
 
 A linear recurrence can be computed in log₂ b steps, because combining two of its steps gives
-one step of the same form. And where a chunk shares its gates the momentum is a time-invariant
-filter, a convolution of the surprises with 1, eta, eta², …, for which there is the FFT.
+one step of the same form. If a chunk shares its gates, the momentum is a time-invariant filter, a
+convolution of the surprises with 1, eta, eta², …, which the FFT can compute.
 
-This form holds the weights of every token of a chunk at once. It is here to be understood, and
-as a second witness: `chunked` gets the same numbers without them.
+This form holds the weights of every token of a chunk at once. It is here to be read, and as an
+independent check: `chunked` gets the same numbers without them.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ def scan(
     trace: bool = False,
     shared_gates: bool = False,
 ) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
-    """Read a sequence while learning it, the momentum of a chunk by a parallel scan.
+    """Read a sequence while learning it, with each chunk's momentum from a parallel scan.
 
     Arguments and results are those of `sequential` with `exact=False`. With `shared_gates=True`
     all tokens of a chunk must have the same gates, and the momentum is computed as a convolution.
@@ -117,7 +117,7 @@ def linear_recurrence(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
 def convolution(decay: Tensor, x: Tensor, initial: Tensor) -> Tensor:
     """The same recurrence where decay does not change: a convolution with its powers.
 
-    Only the first decay, which meets what was there before, may be another.
+    Only the first decay, which applies to what was there before, may differ.
 
     >>> halves = torch.full((1, 3), 0.5)
     >>> convolution(halves, torch.ones(1, 3), torch.zeros(1))

@@ -1,4 +1,4 @@
-"""The rule as the paper writes it, one token at a time: slow, and easy to check against the page.
+"""The rule as the paper writes it, one token at a time: slow, and easy to check against the paper.
 
     u_t = ∇ℓ(M_{t-1}; k_t, v_t)               momentary surprise
     S_t = eta_t · S_{t-1} − theta_t · u_t     surprise with momentum          (14)
@@ -6,9 +6,9 @@
     y_t = M_t*(q_t)                           read, without writing           (15)
 
 With `chunk_size=1` this is all there is. In larger chunks, which can be computed in parallel, the
-surprise of every layer but the last is measured at the weights with which the chunk began (16).
-These layers stand still for b tokens, so they take a step of theta / b. With `exact=False` the
-last layer stands still as well, and all layers take theta as it is given.
+surprise of every layer but the last is measured at the weights the chunk started with (16). As
+these stay fixed for b tokens, such a layer takes steps of theta / b. With `exact=False` the last
+layer is measured there as well, and all layers take theta as it is given.
 """
 
 from dataclasses import replace
@@ -46,8 +46,8 @@ def sequential(
 
     exact measures the last layer's surprise at its current weights, inside a chunk as well;
     residual is the form of the memory's layers, see `network`. The argument network is any module
-    to use as the memory in their place; it has no last layer to be exact about, so it needs
-    `exact=False`. Begin its state with `MemoryState.start_from(module, batch, heads)`.
+    to use as the memory instead; it has no last layer to be exact about, so it needs
+    `exact=False`. `MemoryState.start_from(module, batch, heads)` is the state to start with.
 
     >>> q = k = v = torch.nn.functional.normalize(torch.ones(1, 1, 3, 4), dim=-1)
     >>> gates = Gates.constant(theta=0.5, eta=0.0, alpha=0.0, shape=(1, 1, 3))

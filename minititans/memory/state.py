@@ -1,4 +1,4 @@
-"""The memory between two calls, and how a sequence is cut that begins inside a chunk."""
+"""The memory between two calls, and how a sequence that begins inside a chunk is cut."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class MemoryState(State):
 
     weights:     `M_t`, one `[batch, heads, d_out, d_in]` per layer; reading uses these
     momentum:    `S_t`, the same shapes
-    chunk_start: the weights with which the open chunk began, where surprise is measured
+    chunk_start: the weights the open chunk started with, where surprise is measured
     position:    how many tokens of the open chunk have been read, 0 on a chunk's boundary
     chunk_size:  the chunk size these tokens were read with; None before the first token
 
@@ -37,7 +37,7 @@ class MemoryState(State):
     gates: Gates | None = None
 
     def __post_init__(self):
-        """Shapes, dtypes and position fit together; what they are worth, a rule looks at."""
+        """Check that shapes, dtypes and position fit together; a rule checks the values."""
         for name in ("weights", "momentum", "chunk_start"):
             layers = getattr(self, name)
             if not isinstance(layers, list) or not all(isinstance(w, Tensor) for w in layers):
@@ -77,12 +77,12 @@ class MemoryState(State):
 
     @property
     def size(self) -> int:
-        """The chunk size; before the first token any will do, and no chunk is open."""
+        """The chunk size; 1 before the first token, when any size fits and no chunk is open."""
         return 1 if self.chunk_size is None else self.chunk_size
 
     @classmethod
     def start(cls, weights: list[Tensor], batch: int) -> "MemoryState":
-        """Begin every batch row with the same weights and no momentum.
+        """Start every batch row with the same weights and no momentum.
 
         weights: one `[heads, d_out, d_in]` per layer, shared by the batch at the start.
 
@@ -96,13 +96,13 @@ class MemoryState(State):
                 "weights: expected one [heads, d_out, d_in] tensor per layer, "
                 f"got {[tuple(w.shape) if isinstance(w, Tensor) else w for w in weights]}"
             )
-        # Copies: a state may be kept while an optimiser changes the weights it began with.
+        # Copies: a state may be kept while an optimiser changes the weights it started from.
         weights = [w.expand(batch, *w.shape).clone() for w in weights]
         return cls(weights, [torch.zeros_like(w) for w in weights], chunk_start=weights)
 
     @classmethod
     def start_from(cls, module: nn.Module, batch: int, heads: int = 1) -> "MemoryState":
-        """Begin with an `nn.Module`'s parameters, for `sequential(..., network=module)`.
+        """Start with an `nn.Module`'s parameters, for `sequential(..., network=module)`.
 
         >>> state = MemoryState.start_from(nn.Linear(4, 4), batch=2)
         >>> [tuple(w.shape) for w in state.weights]
@@ -122,7 +122,7 @@ class MemoryState(State):
 def pieces(time: int, position: int, chunk_size: int) -> Iterator[tuple[int, int]]:
     """Cut a sequence into pieces `(length, size)`, each a number of chunks of one size.
 
-    What an open chunk still takes, then whole chunks, then the beginning of the next.
+    First what an open chunk still has room for, then whole chunks, then the start of the next.
 
     >>> list(pieces(time=10, position=3, chunk_size=4))
     [(1, 1), (8, 4), (1, 1)]

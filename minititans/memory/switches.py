@@ -1,4 +1,4 @@
-"""Switch a trained memory off, or only its writing, to see what it is worth."""
+"""Switch off a trained memory, or only its writing, to see what it is worth."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +17,11 @@ def switch_memory(
 
     reading=False: the memory answers 0 to everything. MAC and MAG multiply by that answer, so
                    their blocks then pass on nothing but the residual: there is no Titan left
-    writing=False: the memory stays where it is, at its learned start or at the state it is given,
+    writing=False: the memory stays as it is, at its learned start or at the state it is given,
                    and answers from there; it learns nothing from the text. Persistent tokens belong
                    to the start, and are still written
 
-    A third thing to take away needs no switch: the state, by passing None in its place.
+    To take away the state as well needs no switch: pass None in its place.
 
     >>> import torch
     >>> memory = NeuralMemory(dim=8, heads=2)

@@ -1,4 +1,4 @@
-"""What the memory felt while it read: one number per token, for figures and widgets."""
+"""What happened in the memory while it read: one number per token, for figures and widgets."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,7 @@ class Trace:
     memory:   the norm of `M_t`, all layers together
     loss:     `ℓ(M; x_t)`, the loss before this token is written, at the weights where its
               surprise is measured
-    theta, eta, alpha: the gates; a `NeuralMemory` shows them as it computed them, before they are
-              turned into shares
+    theta, eta, alpha: the gates; for a `NeuralMemory`, before they are turned into shares
     """
 
     surprise: Tensor
@@ -47,13 +46,13 @@ def chunk_norms(
     P: Products, W: list[Tensor], S: list[Tensor], A: list[Tensor], E: list[Tensor],
     steps: list[float], error: Tensor,
 ) -> list[Tensor]:  # fmt: skip
-    """The four measured series of a chunk, `[..., b]` each, from matmuls of size b × b.
+    """The four measured series of a chunk, each `[..., b]`, from matmuls of size b × b.
 
     `‖S_t‖²` is a quadratic form in what S_t is made of, `m_t S₀` and the outer products
     `H[t,i] e_i a_iᵀ`, and an inner product of outer products is a product of inner products:
-    `⟨e_i a_iᵀ, e_j a_jᵀ⟩ = (e_i·e_j)(a_i·a_j)`. The same with W_t. Nothing per token is built.
+    `⟨e_i a_iᵀ, e_j a_jᵀ⟩ = (e_i·e_j)(a_i·a_j)`. W_t is alike. No token's weights are built.
 
-    E: the errors as they are written, `steps` times what they were measured to be.
+    E: the errors as they are written, which is `steps` times the errors that were measured.
     """
     H, G, m, f, beta = P
     surprise = momentum = memory = error.new_zeros(())

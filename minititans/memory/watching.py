@@ -1,4 +1,4 @@
-"""Look over the shoulder of every memory in a model while it reads."""
+"""Watch every memory in a model while it reads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from minititans.memory.trace import Trace
 def watch_memory(model: nn.Module) -> Iterator[dict[str, list[Trace]]]:
     """Inside the `with`, collect a `Trace` of every call of every memory, by the memory's name.
 
-    A MAC calls its memory once for each segment; `Trace.join` makes one trace of them.
+    A MAC calls its memory once per segment; `Trace.join` joins the traces into one.
 
     >>> import torch
     >>> model = nn.Sequential(NeuralMemory(dim=8, heads=2))

@@ -1,8 +1,8 @@
-"""The relatives of Titans' memory: one linear rule, and which choice of it each of them is.
+"""The relatives of Titans' memory: one linear rule, and how each of them sets it.
 
-`loop` and `chunked` are the rule, slow and fast; `settings` says which relative is which choice;
-`RELATIVES` has each as a layer `y, state = layer(x, state)`, built by `(dim, heads, chunk_size,
-conv)`.
+`loop` and `chunked` are the rule, slow and fast; `settings` has the inputs that make it each of the
+relatives; `RELATIVES` has each as a layer `y, state = layer(x, state)`, built by
+`(dim, heads, chunk_size, conv)`.
 """
 
 from collections.abc import Callable

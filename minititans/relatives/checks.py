@@ -23,7 +23,7 @@ SYMBOLS = {
 
 
 def check_symbols(**tensors: Tensor) -> None:
-    """The inputs of a setting, by the names that its paper gives them, have sizes that agree."""
+    """The inputs of a setting, under the names that its paper gives them, have matching sizes."""
     sizes: dict[str, int] = {}
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
@@ -39,7 +39,7 @@ def check_symbols(**tensors: Tensor) -> None:
 
 
 def check_tokens(tokens: "Tokens") -> None:
-    """Every tensor has the axes that `Tokens` lists, with sizes that agree."""
+    """Every tensor has the axes that `Tokens` lists, with matching sizes."""
     if not hasattr(tokens, "present"):
         raise TypeError(f"tokens: got {type(tokens).__name__}, expected Tokens(q, k, v, decay)")
     for name in ("q", "k", "v", "decay"):

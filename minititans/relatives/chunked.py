@@ -1,18 +1,18 @@
-"""The rule as matmuls: the same numbers as `loop`, fast.
+"""The rule as matmuls: the same numbers as `loop`, but faster.
 
-Name what the memory answers before a write, `u_t = S_{t-1} a_t`. Unrolled over a chunk that
-begins with S₀, and with `D_{i→t}` for the decays after i up to t,
+Write `u_t = S_{t-1} a_t` for what the memory answers before a write. Unrolled over a chunk that
+starts with S₀, and with `D_{i→t}` for the decays after i up to t,
 
     S_t = S₀ D_{0→t} + Σ_{i≤t} (u_i b_iᵀ + v_i k_iᵀ) D_{i→t}
 
-so that with the overlaps `QK[t,i] = q_t D_{i→t} k_i`, and QB, AK, AB alike, the answers and the
-readings of the whole chunk are
+so that with the overlaps `QK[t,i] = q_t D_{i→t} k_i`, and QB, AK, AB defined alike, the answers
+and the readings of the whole chunk are
 
     U = (I − AB)⁻¹ (A S₀ᵀ + AK V)            AB is strictly lower triangular: no token waits
     Y = Q S₀ᵀ + QB U + QK V                  for a later one
 
-where the rows of A and Q are decayed from the chunk's start. Only S goes from chunk to chunk;
-all the rest is computed for all chunks at once. The result does not depend on `chunk_size`.
+where the rows of A and Q are decayed from the chunk's start. Only S is passed from chunk to chunk;
+everything else is computed for all chunks at once. The result does not depend on `chunk_size`.
 """
 
 import torch
@@ -29,7 +29,7 @@ from minititans.relatives.rule import Tokens
 def chunked(
     tokens: Tokens, state: Tensor | None = None, chunk_size: int = 16
 ) -> tuple[Tensor, Tensor]:
-    """Read a sequence while writing it down, `chunk_size` tokens at a time.
+    """Read a sequence while writing it to the memory, `chunk_size` tokens at a time.
 
     Arguments and results are those of `loop`. A chunk's size is rounded up to a power of 2.
 
@@ -101,9 +101,9 @@ def _overlaps(chunks: Tokens, x: list[Tensor], z: list[Tensor], before: list[boo
 
 
 def _cut(tokens: Tokens, size: int) -> Tokens:
-    """`[batch, heads, time, ...]` to `[chunks, rows, size, ...]`, the last chunk filled up.
+    """`[batch, heads, time, ...]` to `[chunks, rows, size, ...]`, with the last chunk padded.
 
-    What fills it keeps the memory (decay 1) and writes nothing (all else 0).
+    The padding keeps the memory (decay 1) and writes nothing (everything else 0).
     """
     missing = -tokens.q.shape[2] % size
 

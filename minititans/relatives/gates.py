@@ -1,6 +1,6 @@
 """Gates that depend on the token: one number per head, or one per channel.
 
-They begin near a given value: the bias holds it, the weights are small. What they return is in
+They start near a given value: the bias sets it, and the weights are small. What they return is in
 at least float32, because a decay of 0.999 is 1 in bfloat16.
 """
 
@@ -8,11 +8,11 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-FORGET = 1e-5  # how much a learned decay forgets per token before training, as the memory does
+FORGET = 1e-5  # how much a learned decay forgets per token before training, like the memory
 
 
 class HeadGate(nn.Module):
-    """x `[batch, time, dim]` to one unbounded number a head, `[batch, heads, time]`."""
+    """x `[batch, time, dim]` to one unbounded number per head, `[batch, heads, time]`."""
 
     def __init__(self, dim: int, heads: int, start: float):
         super().__init__()
@@ -26,9 +26,9 @@ class HeadGate(nn.Module):
 
 
 class ChannelGate(nn.Module):
-    """x to one unbounded number a channel, `[batch, heads, time, dim_head]`.
+    """x to one unbounded number per channel, `[batch, heads, time, dim_head]`.
 
-    Through a bottleneck, as GLA and RWKV-7 have it: dim² would cost as much as the keys.
+    Through a bottleneck, as in GLA and RWKV-7: dim² weights would cost as much as the keys.
     start: `[dim]`.
     """
 
@@ -48,10 +48,10 @@ class ChannelGate(nn.Module):
 
 
 def spread(heads: int, dim_head: int) -> Tensor:
-    """How much each channel forgets at the beginning, `[heads, dim_head]`.
+    """How much each channel forgets before training, `[heads, dim_head]`.
 
-    From a tenth of FORGET to ten times that, evenly in the logarithm: every head has channels
-    that remember ten tokens and channels that remember a thousand.
+    From a tenth of FORGET to ten times FORGET, evenly in the logarithm: every head has channels
+    that remember about ten thousand tokens and channels that remember a million.
     """
     return (FORGET * torch.logspace(-1, 1, dim_head)).repeat(heads, 1)
 

@@ -2,10 +2,10 @@
 
     overlap[t, i] = x_t · Diag(decay_{i+1} ⋯ decay_t) · z_i            for i ≤ t, else 0
 
-With one decay a head the product is a number, and the overlaps of a chunk are one matmul times
-a matrix of products. With a decay for every column of S they are not; the usual way out divides
+With one decay per head the product is a number, and the overlaps of a chunk are one matmul times
+a matrix of products. With one decay per column of S they are not; the usual way out divides
 `decay_1 ⋯ decay_t` by `decay_1 ⋯ decay_i`, which underflows and is 0/0 for a decay of 0.
-Here the chunk is halved again and again instead. A pair i < t is parted by exactly one cut, and
+Here the chunk is halved again and again instead. Exactly one cut separates a pair i < t, and
 
     decay_{i+1} ⋯ decay_t  =  (decay_{i+1} ⋯ up to the cut) · (from the cut ⋯ decay_t):
 
@@ -23,7 +23,7 @@ from minititans.memory import segment_products
 
 
 class Overlaps(NamedTuple):
-    """Overlaps in a chunk, and everything in it decayed from its start or to its end."""
+    """Overlaps in a chunk, and its vectors decayed from its start or to its end."""
 
     matrix: Tensor  # [..., x, z, time, time]
     x: Tensor  # [..., x, time, dim]   each decayed from the chunk's start
@@ -40,7 +40,7 @@ def overlaps_one_decay(x: Tensor, z: Tensor, decay: Tensor, before: list[bool]) 
     P = segment_products(decay)  # [..., time, time]
     since_start = P[..., 0] * decay[..., :1]  # decay_1 ⋯ decay_t
     total, to_end = since_start[..., -1:], P[..., -1, :]
-    # Before token t: the products up to t − 1, which are the rows of P one further down.
+    # Before token t: the products up to t − 1, which are the rows of P moved down by one.
     P_before = torch.cat([torch.zeros_like(P[..., :1, :]), P[..., :-1, :]], -2)
     start_before = torch.cat([torch.ones_like(decay[..., :1]), since_start[..., :-1]], -1)
     weight = torch.stack([P_before if flag else P for flag in before], -3)

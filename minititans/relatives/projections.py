@@ -2,7 +2,7 @@
 
 Each is a module `(x, q, k, v, position) -> Tokens` with the parameters that only this relative
 has. x: `[batch, time, dim]`; q, k, v: `[batch, heads, time, dim_head]`, straight from the
-convolution, without an activation.
+convolution, before any activation.
 """
 
 import math
@@ -27,14 +27,14 @@ class LinearAttention(nn.Module):
 
 
 class RetNet(nn.Module):
-    """`γ_h = 1 − 2^{−5−h}`: the first head remembers about 32 tokens, each further one twice."""
+    """`γ_h = 1 − 2^{−5−h}`: the first head remembers about 32 tokens, each next one twice that."""
 
     def __init__(self, dim: int, heads: int):
         super().__init__()
         if (dim // heads) % 2:
             raise ValueError(
                 f"heads: got {heads} for dim {dim}, expected an even number of channels per "
-                "head, to turn in pairs"
+                "head, to rotate in pairs"
             )
 
     def forward(self, x: Tensor, q: Tensor, k: Tensor, v: Tensor, position: int) -> Tokens:
@@ -69,10 +69,10 @@ class HGRN2(nn.Module):
 
 
 class StepSize(nn.Module):
-    """Mamba-2's Δ = softplus(·) and A = −exp(·), with e^{ΔA} = 1 − FORGET at the beginning.
+    """Mamba-2's Δ = softplus(·) and A = −exp(·), with e^{ΔA} = 1 − FORGET before training.
 
-    Δ begins at 1. It is also the strength of a write, and the values that skip Mamba-2's memory
-    with D = 1 would drown writes of a hundredth.
+    Δ starts at 1. It is also the strength of a write, and the values that skip Mamba-2's memory
+    with D = 1 would drown out writes of a hundredth.
     """
 
     def __init__(self, dim: int, heads: int):

@@ -1,4 +1,4 @@
-"""A relative as a layer, in the frame of `NeuralMemory`, so that like is compared with like.
+"""A relative as a layer, built like `NeuralMemory`, so that like is compared with like.
 
 Only what lies between the convolution and the norm differs from relative to relative: a
 `projection` that turns q, k, v and x into the rule's `Tokens`.
@@ -37,7 +37,7 @@ class Relative(Frame):
 
     dim:        size of a token's vector, in and out
     heads:      independent memories, each for its own slice of `dim`
-    chunk_size: tokens that are read at once; it changes the speed and not the result
+    chunk_size: tokens that are read at once; it changes the speed, not the result
     conv:       width of the causal convolution after each projection; 0 for none
     projection: `(dim, heads)` to a module `(x, q, k, v, position) -> Tokens`
 
@@ -73,7 +73,7 @@ class Relative(Frame):
     def forward(
         self, x: Tensor, state: RelativeState | None = None
     ) -> tuple[Tensor, RelativeState]:
-        """Read x, `[batch, time, dim]`, going on from `state`, and return y of the same shape.
+        """Read x, `[batch, time, dim]`, continuing from `state`; return y, of the same shape.
 
         Any split of a sequence into calls gives the same y.
         """

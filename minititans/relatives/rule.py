@@ -1,15 +1,15 @@
-"""One rule, of which linear attention and all that came after it are settings.
+"""One rule that linear attention and its successors are settings of.
 
     S_t = S_{t-1} (Diag(decay_t) + a_t b_tᵀ) + v_t k_tᵀ      forget, erase along b, write
     y_t = S_t q_t + skip_t v_t                               read
 
-S is a matrix for each head, `[dim_value, dim_key]`. `decay` is one number a head, or one for
-each column of S. The pair `a, b` is for rules that ask the memory before they write to it: the
+S is one matrix per head, `[dim_value, dim_key]`. `decay` is one number per head, or one per
+column of S. The pair `a, b` is for rules that ask the memory before they write to it: the
 answer `S_{t-1} a_t` is written along b_t, and where that is minus what the memory knows about
-k_t, the new value replaces the old one instead of being added to it. `settings` says which
-relative is which choice.
+k_t, the new value replaces the old one instead of being added to it. `settings` has the inputs
+for each relative.
 
-`loop` is the rule to the letter; `chunked`, beside it, is the same thing fast.
+`loop` is the rule as written above; `chunked` computes the same thing faster.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from minititans.relatives.checks import check_tokens, start_or_check
 
 @dataclass(frozen=True)
 class Tokens:
-    """What the rule needs of every token.
+    """What the rule needs to know about every token.
 
     q, k:  `[batch, heads, time, dim_key]`
     v:     `[batch, heads, time, dim_value]`
@@ -40,7 +40,7 @@ class Tokens:
     skip: Tensor | None = None
 
     def map(self, function) -> "Tokens":
-        """Apply one function to every tensor there is."""
+        """Apply one function to every tensor that is not None."""
         return Tokens(**{name: function(x) for name, x in self.present.items()})
 
     @property
@@ -49,7 +49,7 @@ class Tokens:
 
 
 def loop(tokens: Tokens, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Read a sequence token by token while writing it down.
+    """Read a sequence token by token while writing it to the memory.
 
     state: S before the first token, `[batch, heads, dim_value, dim_key]`, zeros if None.
     Returns y, `[batch, heads, time, dim_value]`, and S after the last token.

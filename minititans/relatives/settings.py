@@ -1,9 +1,9 @@
-"""Which choice of the rule's inputs each relative is, in the symbols of its own paper.
+"""The inputs that make the rule each of the relatives, in the symbols of its own paper.
 
     S_t = S_{t-1} (Diag(decay_t) + a_t b_tᵀ) + v_t k_tᵀ,    y_t = S_t q_t + skip_t v_t
 
-Vectors are `[batch, heads, time, dim]`, gates of one number per head `[batch, heads, time]`. Every
-function returns the `Tokens` for `loop` or `chunked`; the state begins at zero.
+Vectors are `[batch, heads, time, dim]`, gates with one number per head `[batch, heads, time]`.
+Every function returns the `Tokens` for `loop` or `chunked`; the state starts at zero.
 """
 
 import torch
@@ -20,7 +20,7 @@ from minititans.tensors import POSITION, check_pairs
 def linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tokens:
     """Katharopoulos et al. 2020: `S_t = S_{t-1} + v_t φ(k_t)ᵀ` with φ(x) = elu(x) + 1.
 
-    Its denominator `Σ_i φ(k_i) · φ(q_t)` is what the same rule reads for values of one: see
+    Its denominator `Σ_i φ(k_i) · φ(q_t)` is what the same rule reads when all values are 1: see
     `attention_weights_sum_to_one`.
     """
     check_symbols(q=q, k=k, v=v)
@@ -28,7 +28,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tokens:
 
 
 def attention_weights_sum_to_one(v: Tensor) -> Tensor:
-    """Values with a 1 behind them: the last number read is linear attention's denominator.
+    """Values with a 1 appended: the last number read is linear attention's denominator.
 
     >>> q, k, v = torch.randn(3, 1, 1, 5, 4).unbind()
     >>> from minititans.relatives import chunked
@@ -41,10 +41,10 @@ def attention_weights_sum_to_one(v: Tensor) -> Tensor:
 
 
 def retnet(q: Tensor, k: Tensor, v: Tensor, gamma: Tensor, position: int = 0) -> Tokens:
-    """Sun et al. 2023: `S_t = γ e^{iθ} S_{t-1} + v_t k_tᵀ`, one fixed γ a head.
+    """Sun et al. 2023: `S_t = γ e^{iθ} S_{t-1} + v_t k_tᵀ`, one fixed γ per head.
 
-    Turning the state by θ with every token is turning q_t and k_t by t·θ. gamma: `[heads]`;
-    position: how many tokens came before these.
+    Rotating the state by θ with every token is the same as rotating q_t and k_t by t·θ. gamma:
+    `[heads]`; position: how many tokens came before these.
     """
     check_symbols(q=q, k=k, v=v, gamma=gamma)
     decay = gamma[:, None].expand(q.shape[:3])
@@ -81,7 +81,7 @@ def deltanet(q: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tokens:
 def gated_deltanet(q: Tensor, k: Tensor, v: Tensor, alpha: Tensor, beta: Tensor) -> Tokens:
     """Yang et al. 2024: `S_t = S_{t-1} α_t (I − β_t k_t k_tᵀ) + β_t v_t k_tᵀ`.
 
-    It forgets first and then asks, so the answer it erases is already the decayed one.
+    It forgets before it asks, so the answer it erases is already decayed.
     """
     check_symbols(q=q, k=k, v=v, alpha=alpha, beta=beta)
     scaled = beta[..., None] * k
@@ -92,7 +92,7 @@ def longhorn(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, diagonal: bool = Fal
     """Liu et al. 2024: S_t is the minimiser of `‖S − S_{t-1}‖² + β_t ‖S k_t − v_t‖²`.
 
     That is DeltaNet with the step `β / (1 + β k·k)`, which cannot overshoot for any key. With
-    `diagonal=True`, `k kᵀ` gives way to its diagonal, as in the model that its authors trained.
+    `diagonal=True`, `k kᵀ` is replaced by its diagonal, as in the model that its authors trained.
     """
     check_symbols(q=q, k=k, v=v, beta=beta)
     step = beta / (1 + beta * k.square().sum(-1))
@@ -113,7 +113,7 @@ def rwkv7(
 
 
 def rotate_neighbours(x: Tensor, position: int = 0) -> Tensor:
-    """Turn the pairs of numbers of token t by t·θ, as attention does; here neighbours are pairs."""
+    """Rotate the pairs of token t by t·θ, as attention does; here neighbours form the pairs."""
     POSITION.check("position", position)
     check_pairs(x)
     positions = torch.arange(position, position + x.shape[-2], device=x.device)

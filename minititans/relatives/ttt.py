@@ -1,7 +1,7 @@
-"""TTT (Sun et al. 2024): not a linear rule, but the memory of Titans with two gates shut.
+"""TTT (Sun et al. 2024): not a linear rule, but the memory of Titans with two gates closed.
 
 Its inner model answers `x + LayerNorm(f(x))` and takes a gradient step on `½‖answer(k) − v‖²`
-at the weights with which a mini-batch began, without momentum (eta = 0) and without forgetting
+at the weights a mini-batch started with, without momentum (eta = 0) and without forgetting
 (alpha = 0). `f` is a matrix in TTT-linear and an MLP of two layers in TTT-MLP.
 
 What we leave out: the learned scale and shift of the inner LayerNorm, and biases. The MLP has
@@ -37,7 +37,7 @@ class TTT(NeuralMemory):
         }
         super().__init__(dim, heads, depth, expansion, backend="chunked", **shut, **options)
         self.rules = {"chunked": ttt}
-        for W in self.start_weights:  # numbers: nothing is learned through the norm of a zero
+        for W in self.start_weights:  # not zeros: nothing is learned through the norm of zero
             nn.init.normal_(W, std=W.shape[-1] ** -0.5)
 
 
@@ -49,7 +49,7 @@ def ttt_linear(dim: int, heads: int = 4, chunk_size: int = 16, conv: int = 4) ->
 def ttt_mlp(
     dim: int, heads: int = 4, chunk_size: int = 16, conv: int = 4, expansion: int = 1
 ) -> TTT:
-    """TTT-MLP. Its paper has `expansion=4`; 1 has as many parameters as the other layers."""
+    """TTT-MLP. Its paper has `expansion=4`; with 1 it is about as large as the other layers."""
     return TTT(dim, heads, 2, expansion, chunk_size=chunk_size, conv=conv)
 
 

@@ -1,7 +1,7 @@
 """What a model can be trained on: each task makes batches of tokens and targets from a seed.
 
-A task is any object like `Task` below. The ones in `TASKS` can be named: `minititans train --task
-NAME`. To add one, write a class of its own file and a line here.
+A task is any object like `Task` below. Those in `TASKS` have names: `minititans train --task NAME`.
+To add one, write a class in a file of its own and add a line here.
 """
 
 from importlib import import_module
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-IGNORE = -100  # a target that counts for nothing, as in torch's cross_entropy
+IGNORE = -100  # a target that does not count, as in torch's cross_entropy
 
 
 class Task(Protocol):
-    """What training asks of a task.
+    """What training needs from a task.
 
     vocab_size: tokens are from 0 to `vocab_size - 1`
-    held_out:   bytes `[time]` that no batch contains, to be read in one go; None where there is
-                no text, and then new batches serve
+    held_out:   bytes `[time]` that no batch contains, for evaluation; None where there is no text,
+                and new batches are used instead
     """
 
     @property
@@ -35,14 +35,14 @@ class Task(Protocol):
     ) -> "tuple[Tensor, Tensor]":
         """Tokens and targets, each `[size, length]`, `IGNORE` where a target does not count.
 
-        All that is random comes from `generator`. Two more things a task may have: `fingerprint`,
-        a text that changes with the data, and, if it reads a stream, `position()`, which JSON can
-        hold, with `seek(position)`: training stores where it was and goes back to it.
+        All randomness comes from `generator`. A task may have two more things: `fingerprint`, a
+        string that changes with the data, and, if it reads a stream, `position()`, which JSON can
+        hold, with `seek(position)`: training stores where it was and returns there.
         """
         ...
 
 
-# Name -> module and class; imported when asked for, so that this file needs no torch.
+# Name -> module and class; imported when needed, so that this file does without torch.
 TASKS = {
     "text": ("minititans.tasks.text", "Text"),
     "copying": ("minititans.tasks.copying", "Copying"),

@@ -1,7 +1,7 @@
 """Copying: read random tokens, then say them again in the same order.
 
 The smallest task that needs a memory. A row is `[tokens | start | tokens]`, and only the second
-half counts, because the first cannot be foreseen.
+half counts, because the first cannot be predicted.
 """
 
 import torch

@@ -19,15 +19,15 @@ HELD_OUT_BYTES = 100_000
 
 
 class Dataset:
-    """Batches from a stream of documents in its own order; at its end it begins again.
+    """Batches from a stream of documents, in its own order; at its end it starts over.
 
     name:     a dataset on the Hugging Face hub, a .parquet file, or a folder of them
-    subset:   its configuration, where it has several
+    subset:   its configuration, if it has several
     column:   the column that holds the text
     held_out: how many bytes to keep for evaluation; taken from the first documents
 
-    Every process reads the whole stream and takes its rows of each batch, so that the order of
-    the data does not depend on how many there are.
+    Every process reads the whole stream and takes its own rows of each batch, so that the order of
+    the data does not depend on the number of processes.
     """
 
     vocab_size = 256
@@ -84,12 +84,12 @@ class Dataset:
 
     def _next_document(self) -> bytes:
         document = next(self.documents, None)
-        if document is None:  # the end: from the start, without what is held out
+        if document is None:  # at the end, start over, without what is held out
             self.rows.load_state_dict(self.beginning)
             self.documents = self._documents()
             document = next(self.documents, None)
         if document is None:
-            raise ValueError("dataset: nothing is left to train on beside what is held out")
+            raise ValueError("dataset: nothing is left to train on besides what is held out")
         return document
 
     def _documents(self) -> Iterator[bytes]:

@@ -1,8 +1,8 @@
 """Maps to be learned in context: keys, and the values that a random map gives them.
 
-Every sequence has a map of its own, `v = B φ(A k)` with random A and B. The function φ bends each
-of its units at zero: it is x above and `slope · x` below. One number goes from a map that a
-matrix can learn to one of which it can learn nothing:
+Every sequence has a map of its own, `v = B φ(A k)` with random A and B. The function φ has a bend
+at zero: it is x above and `slope · x` below. One number leads from maps that a matrix can learn to
+maps of which it can learn nothing:
 
     slope  1    φ(x) = x            straight: v = B A k
     slope  0    φ(x) = max(x, 0)    bent: half straight, half not
@@ -43,9 +43,9 @@ class Maps:
     def batch(
         self, maps: int, pairs: int, generator: torch.Generator, asked: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Keys and values, each `[maps, pairs, dim]`; after them those of the keys `asked`.
+        """Keys and values, each `[maps, pairs, dim]`, followed by `asked` and its values.
 
-        Random keys have norm 1. Values have mean zero, so that a matrix is not punished for having
+        Random keys have norm 1. Values have mean zero, so that a matrix is not penalised for having
         no offset, and a mean square norm of 1, so that answering zero has an error of 1.
 
         >>> keys, values = Maps().batch(2, 1000, torch.Generator().manual_seed(0))
@@ -78,13 +78,13 @@ def unit_vectors(*shape_and_generator) -> Tensor:
 
 
 def normal(*shape_and_generator) -> Tensor:
-    """Normal random numbers in float32, whatever torch's default: the same numbers everywhere."""
+    """Normal random numbers in float32, whatever torch's default, so that they never differ."""
     *shape, generator = shape_and_generator
     return torch.randn(*shape, generator=generator, dtype=torch.float32)
 
 
 def generators(name: str, seeds: Sequence[int]) -> list[torch.Generator]:
-    """A source of chance for each seed; another name gives another one.
+    """A source of random numbers for each seed; a different name gives different ones.
 
     >>> a, b = generators("training", [0]) + generators("reading", [0])
     >>> torch.rand(1, generator=a) == torch.rand(1, generator=b)

@@ -1,6 +1,6 @@
 """A needle in a haystack: find one fact in a long text, and say it when asked.
 
-The paper's S-NIAH (section 5.3) in small. A row of tokens is
+The paper's S-NIAH (section 5.3) on a small scale. A row of tokens is
 
     noise … MARK key value … noise … ASK key value
 
@@ -38,7 +38,7 @@ class Needle:
     """Rows with a number of needles, all of which are asked for at the end, in any order.
 
     kind:    "pk", "n" or "w"
-    needles: how many a row has: several make training quicker, reading is done with one
+    needles: how many a row has: several make training quicker; models are tested with one
 
     >>> tokens, targets = Needle("w", needles=1).batch(1, 24, generator(seed=0, step=0))
     >>> start = int((tokens[0] == MARK).nonzero())
@@ -69,7 +69,7 @@ class Needle:
 
     @property
     def chance(self) -> float:
-        """How often a guess among all values is right."""
+        """How often a random guess among all values is right."""
         return len(VALUES) ** -self.value_tokens
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -87,7 +87,7 @@ class Needle:
         )
         facts = torch.cat([keys[..., None], values], -1)  # [size, n, 1 + value_tokens]
 
-        # A needle goes before noise word number `cut`; the needles before it push it further.
+        # A needle goes before noise word number `cut`; the needles before it push it back.
         cuts = torch.randint(length - self.shortest + 1, (size, n), generator=generator)
         starts = cuts.sort(1).values + width * torch.arange(n)
         places = starts[..., None] + torch.arange(width)  # [size, n, width]
@@ -129,7 +129,7 @@ def accuracy(
     """How often `model` says the whole value, with one needle anywhere in `length` tokens.
 
     model: any function from tokens `[batch, time]` and a state to logits and the next state. It
-           reads `block` tokens at a time, so that long rows need no more room than short ones.
+           reads `block` tokens at a time, so that long rows need no more memory than short ones.
 
     >>> def guess(tokens, state):  # always says the first of the 16 values
     ...     return torch.nn.functional.one_hot(torch.full_like(tokens, VALUES.start), 64), None

@@ -7,7 +7,7 @@ shorter:
     p(byte | context) = max(count − D, 0) / n  +  D·d / n · p(byte | shorter context)
 
 In the shorter contexts a byte counts once for every different byte that came before it: "York"
-is frequent, but only ever follows "New ", so as a guess after anything else it is a bad one.
+is frequent, but it only ever follows "New ", so it is a bad guess after anything else.
 """
 
 import math
@@ -45,7 +45,7 @@ class NGram:
             grams = Counter(gram[1:] for gram in grams)  # one for each byte before it
 
     def probability(self, context: bytes, byte: int) -> float:
-        """How likely `byte` is after `context`, of which the last `order` bytes count."""
+        """How likely `byte` is after `context`; only the last `order` bytes of it count."""
         if not isinstance(context, bytes):
             raise TypeError(f"context: got {type(context).__name__}, expected bytes")
         if byte not in range(256):
@@ -61,7 +61,7 @@ class NGram:
         return p
 
     def bits_per_byte(self, text: bytes) -> float:
-        """The average of −log₂ p over every byte of `text` but the first."""
+        """The average of −log₂ p over all bytes of `text` but the first."""
         if not isinstance(text, bytes):
             raise TypeError(f"text: got {type(text).__name__}, expected bytes")
         if len(text) < 2:

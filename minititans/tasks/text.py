@@ -19,12 +19,12 @@ BETWEEN = b"\n\n"  # separates two documents
 
 
 class Text:
-    """Windows into a text, each byte's target being the byte that follows it.
+    """Windows into a text; the target of each byte is the byte that follows it.
 
     data: a file, a folder of files, or None for the built-in corpus
 
     Documents come in the order of a hash of their names, so that neighbours in a folder do not
-    all end up on one side. The last tenth of the text is held out.
+    all end up in one part. The last tenth of the text is held out.
 
     >>> text = Text()
     >>> tokens, targets = text.batch(2, 16, torch.Generator().manual_seed(0))
@@ -79,7 +79,7 @@ def built_in_documents() -> dict[str, bytes]:
 
 
 def documents_at(path: Path) -> dict[str, bytes]:
-    """The file at `path`, or every file below it but hidden ones, by name."""
+    """The file at `path`, or every file below it except hidden ones, by name."""
     if path.is_file():
         return {path.name: path.read_bytes()}
     if not path.is_dir():

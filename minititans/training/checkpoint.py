@@ -1,4 +1,4 @@
-"""A checkpoint: one safetensors file with all that a run needs to go on as if never stopped.
+"""A checkpoint: one safetensors file with all that a run needs to continue as if never stopped.
 
 It holds the weights, the optimiser's state, and as JSON the step, the time spent, and the position
 of a task that reads a stream. It holds no states of random generators, because none outlives a
@@ -32,7 +32,7 @@ def save_checkpoint(
     progress: dict[str, Any],
     world: World,
 ) -> None:
-    """Write the run's state to `path`; the one that was there becomes the previous one."""
+    """Write the run's state to `path`; the checkpoint that was there becomes the previous one."""
     tensors = {}
     for name, parameter in model.named_parameters():
         for key, value in {"weight": parameter, **optimiser.state[parameter]}.items():
@@ -51,7 +51,7 @@ def save_checkpoint(
 
 
 def keep_as_previous(path: Path, temporary: Path) -> None:
-    """Give the file a second name: there is no moment in which it has none."""
+    """Give the file a second name first, so that it never has none."""
     try:
         os.link(path, temporary)
     except OSError:  # not every disk can do that
@@ -66,7 +66,7 @@ def load_checkpoint(
     """Put a checkpoint's contents into a model and an optimiser, and return its progress."""
     advice = "Pass --fresh to start the run over"
     if path.name != PREVIOUS and path.with_name(PREVIOUS).exists():
-        advice = f"Pass --previous to go on from the one before it, {PREVIOUS}"
+        advice = f"Pass --previous to continue from the one before it, {PREVIOUS}"
     with open_tensors(path, "a checkpoint", FORMAT, advice=advice) as (file, header):
         names = set(file.keys())
         for name, parameter in model.named_parameters():
@@ -81,7 +81,7 @@ def load_checkpoint(
             state["step"] = step.to(parameter.device) if fused else step
         progress = json.loads(header["progress"])
         if not all(isinstance(progress[key], (int, float)) for key in ("step", "seconds")):
-            raise ValueError("it does not say how far the run is")
+            raise ValueError("it does not say how far the run had come")
         return progress
 
 

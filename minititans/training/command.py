@@ -14,8 +14,8 @@ from minititans.training.config import DEFAULT_MODEL, TrainConfig, options
 from minititans.training.folder import stored_config
 
 DESCRIPTION: dict[str, Any] = {
-    "description": "Train a model; alone, a small MAC on the built-in corpus in about ten "
-    "minutes on two CPU cores.",
+    "description": "Train a model; without options, a small MAC on the built-in corpus, in about "
+    "ten minutes on two CPU cores.",
     "epilog": "In many processes: torchrun --nproc-per-node 2 -m minititans.train ...; each takes "
     "its rows of every batch, and the losses are those of one process.",
 }
@@ -46,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         run.add_argument("--" + each.name.replace("_", "-"), **about_option(each))
     again = parser.add_argument_group("a folder that already holds a run")
     again.description = (
-        "The same command again goes on from the last checkpoint, and does nothing when the run "
-        "has ended. Other options are refused."
+        "The same command again continues from the last checkpoint, and does nothing when the run "
+        "has finished. Other options are refused."
     )
     again.add_argument("--resume", action="store_true", help="take its options from the folder")
     again.add_argument("--fresh", action="store_true", help="delete its files and start over")
     again.add_argument(
         "--previous", action="store_true",
-        help="go on from the checkpoint before the last, if the last cannot be read",
+        help="continue from the checkpoint before the last, if the last cannot be read",
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def shown_defaults() -> str:
 
 
 def about_option(option: dataclasses.Field) -> dict[str, Any]:
-    """What argparse wants to know. What is not given stays out, so that `--resume` sees it."""
+    """What argparse needs. Options that are not given stay out, so that `--resume` can tell."""
     default, choices = option.default, option.metadata.get("choices")
     about: dict[str, Any] = {"default": argparse.SUPPRESS, "help": option.metadata["help"]}
     if isinstance(default, bool):
@@ -91,7 +91,7 @@ MODEL_OPTIONS = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train as the command line says, and print what came of it; 2 when an option is wrong."""
+    """Train as the command line says, and print the outcome; 2 when an option is wrong."""
     try:
         config = config_from(arguments)
         from minititans.training.loop import train  # with torch, which takes a second to import
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"minititans train: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from the last checkpoint.", file=sys.stderr)
+        print("\nStopped. The same command continues from the last checkpoint.", file=sys.stderr)
         return 130
     if result:
         print(report(result, str(config.folder)))
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def config_from(arguments: argparse.Namespace) -> TrainConfig:
-    """The run that a command line asks for: what it names, and defaults (or the stored) else."""
+    """The run that a command line asks for: its options, else the stored ones or the defaults."""
     given = vars(arguments)
     named = {each.name: given[each.name] for each in options() if each.name in given}
     if "lengths" in named:
@@ -181,7 +181,7 @@ def numbers_in(text: str) -> tuple[int, ...]:
 
 
 def command_of(config: TrainConfig) -> list[str]:
-    """The options that ask for this run; what is at its default is left out.
+    """The options that ask for this run; those at their defaults are left out.
 
     >>> command_of(TrainConfig(TitansConfig(**vars(DEFAULT_MODEL) | {"depth": 1}), lengths=(8, 16)))
     ['--set', 'depth=1', '--lengths', '8,16']

@@ -13,8 +13,8 @@ from typing import Any
 from minititans.config import TitansConfig
 from minititans.training.options import check_option, is_name, option
 
-# Several minutes on two CPU cores with the built-in corpus. `carry` teaches a memory to last: it is
-# handed on from step to step for 80 steps in the same text.
+# Several minutes on two CPU cores with the built-in corpus. `carry` teaches a memory to last: it
+# passes the memory on from step to step for 80 steps in the same text.
 DEFAULT_MODEL = TitansConfig(
     variant="mac", dim=128, layers=2, heads=4, window=128, segment=128, chunk_size=64
 )
@@ -47,12 +47,12 @@ class TrainConfig:
     )
     carry: int = option(
         80,
-        "steps that read on in the same text, each with the memory that the step before left; "
+        "steps that continue in the same text, each with the memory that the step before left; "
         "teaches a memory to last. Fewer in a short text; tasks start over in every step",
         least=1,
     )
     carry_from: float = option(
-        0.6, "share of the steps after which --carry begins", least=0, below=math.inf
+        0.6, "share of the steps after which --carry starts", least=0, below=math.inf
     )
     accumulate: int = option(1, "parts in which a step is computed, to save memory", least=1)
     lr: float = option(4e-3, "highest learning rate", above=0, most=1)
@@ -97,7 +97,7 @@ class TrainConfig:
             )
 
     def steps_in_passage(self, start: int) -> int:
-        """How many steps from `start` on, counted from 0, read on in the same text."""
+        """How many steps from `start` on, counted from 0, continue in the same text."""
         carries = self.task is None and start >= self.carry_from * self.steps
         return min(self.carry if carries else 1, self.steps - start)
 
@@ -106,7 +106,7 @@ class TrainConfig:
         return Path(self.runs) / (self.name or self.model.variant)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; `from_json` is the way back."""
+        """As plain values; `from_json` is the inverse."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
     @classmethod
@@ -115,7 +115,7 @@ class TrainConfig:
         return cls(**(values | {"model": model, "lengths": lengths}))
 
 
-# Options that may differ when a run goes on: they do not change what is learned.
+# Options that may differ when a run continues: they do not change what is learned.
 MAY_CHANGE = frozenset(
     {"name", "runs", "eval_every", "save_every", "sample", "quiet", "device", "shard"}
 )

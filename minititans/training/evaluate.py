@@ -11,12 +11,13 @@ from minititans.tasks import IGNORE, Task
 
 @torch.no_grad()
 def bits_per_byte(model: nn.Module, text: Tensor, lanes: int = 1, piece: int = 1024) -> float:
-    """The average of −log₂ p over every byte of `text`, `[time]`, but the first.
+    """The average of −log₂ p over all bytes of `text`, `[time]`, but the first.
 
     The text is read once from beginning to end, `piece` bytes at a time, and the state is carried
-    from each piece to the next: the model sees all that came before, as in use. With several
-    lanes the text is cut into as many parts of one length, read side by side: faster, but each
-    part begins with an empty memory, and up to `lanes - 1` bytes at the end are left out.
+    from each piece to the next: the model sees all that came before, as it would in use. With
+    several lanes the text is cut into that many parts of equal length, read side by side. This is
+    faster, but each part starts with an empty memory, and up to `lanes - 1` bytes at the end are
+    left out.
     """
     if len(text) < lanes + 1:
         raise ValueError(f"text: got {len(text)} bytes, expected more than the {lanes} lanes")

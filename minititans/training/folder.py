@@ -1,7 +1,7 @@
 """The folder of a run: which files are the run's own, and who may write there.
 
-A folder is a run's if its config.json says so. Nothing in any other folder is touched, and in a
-run's folder only the files that the run itself writes.
+A folder belongs to a run if its config.json says so. Nothing in any other folder is touched, and in
+a run's folder only the files that the run itself writes.
 """
 
 import shutil
@@ -27,13 +27,13 @@ OWN = (RESULT, MODEL, CURVE, LOG, PREVIOUS, CHECKPOINT, CONFIG)
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Refuse a folder in which another process trains, by whatever path it came there."""
+    """Refuse a folder in which another process is training, by whatever path it got there."""
     real = folder.resolve()
     real.parent.mkdir(parents=True, exist_ok=True)
     with real.with_name(f".{real.name}.lock").open("a") as lock:
         if fcntl is not None:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a killed process lets go
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a killed process releases it
             except BlockingIOError:
                 raise ValueError(
                     f"name: another process is training in {folder}; wait for it to end, or choose "
@@ -59,7 +59,7 @@ def prepare_folder(config: TrainConfig, data: str | None, fresh: bool) -> None:
         )
     if found is not None and not fresh:
         refuse_another_run(config, data, found)
-    for each in unfinished:  # of a run that was killed while it wrote
+    for each in unfinished:  # left by a run that was killed while it wrote
         shutil.rmtree(each)
     if found is None or fresh:
         for name in OWN:
@@ -69,7 +69,7 @@ def prepare_folder(config: TrainConfig, data: str | None, fresh: bool) -> None:
 
 
 def refuse_another_run(config: TrainConfig, data: str | None, found: dict) -> None:
-    """A folder can only hold the run with which it was begun."""
+    """A folder can only hold the run that was started in it."""
     changed = differences(parsed_config(config.folder, found), config)
     if found["data"] != data:
         changed.append("the data itself has changed")
@@ -81,13 +81,13 @@ def refuse_another_run(config: TrainConfig, data: str | None, found: dict) -> No
 
 
 def stored_config(folder: Path) -> TrainConfig:
-    """The options with which the run in `folder` was begun."""
+    """The options that the run in `folder` was started with."""
     found = read_config(folder)
     if found is None:
         others = sorted(each.parent.name for each in folder.parent.glob(f"*/{CONFIG}"))
         hint = f", or --name one of {', '.join(others)}" if others else ""
         raise ValueError(
-            f"resume: there is no run in {folder}; leave out --resume to begin one{hint}"
+            f"resume: there is no run in {folder}; leave out --resume to start one{hint}"
         )
     return parsed_config(folder, found)
 
@@ -112,4 +112,4 @@ def parsed_config(folder: Path, found: dict[str, Any]) -> TrainConfig:
         ) from None
 
 
-ADVICE = "Nothing was changed; put the file right, or choose another --name."
+ADVICE = "Nothing was changed; correct the file, or choose another --name."

@@ -36,7 +36,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def count_on_disk(path: Path) -> int:
-    """The number of lines, once the disk has them all: a checkpoint relies on it."""
+    """The number of lines, once they are all on the disk: a checkpoint relies on it."""
     if not path.exists():
         return 0
     with path.open("rb+") as file:
@@ -45,7 +45,7 @@ def count_on_disk(path: Path) -> int:
 
 
 def cut(path: Path, step: int, lines: int) -> None:
-    """Forget what came after `step`: a run that goes on from there will write it again.
+    """Remove what came after `step`: a run that continues from there will write it again.
 
     lines: how many lines there were when the checkpoint of that step was written
     """
@@ -61,7 +61,7 @@ def cut(path: Path, step: int, lines: int) -> None:
 
 
 ADVICE = (
-    "Move it elsewhere and run the same command again: training goes on, and a new log starts at "
+    "Move it elsewhere and run the same command again: training continues, and a new log starts at "
     "the last checkpoint."
 )
 

@@ -1,4 +1,4 @@
-"""A run from beginning to end; one that was stopped goes on as if it never had been."""
+"""A run from beginning to end; one that was stopped continues as if it never had been."""
 
 import math
 import os
@@ -33,28 +33,28 @@ from minititans.training.step import Run, passage, seed_everything, take_step
 
 
 def train(config: TrainConfig, fresh: bool = False, previous: bool = False) -> dict[str, Any]:
-    """Train, or go on training, in `config.folder`; returns what `result.json` there holds.
+    """Train, or continue training, in `config.folder`; returns the contents of `result.json`.
 
     fresh:    delete the files of a run that is there, and start over
-    previous: go on from the checkpoint before the last, when the last is damaged
+    previous: continue from the checkpoint before the last, when the last is damaged
 
     Under torchrun only the first process returns the result, the others an empty dictionary.
     """
     if fresh and previous:
-        raise ValueError("previous: got fresh as well, which leaves nothing to go on from")
+        raise ValueError("previous: got fresh as well, which leaves nothing to continue from")
     with world(config.device) as here:
         return train_in(here, config, fresh, previous)
 
 
 def train_in(here: World, config: TrainConfig, fresh: bool, previous: bool) -> dict[str, Any]:
-    """What one process does. All that uses the process group is gone when this returns."""
+    """What one process does. Everything that uses the process group is gone when it returns."""
     task = make_task(config)
     config = fit_to(task, config, here)
-    count_parameters(config.model)  # refuses what no model can have, before a file is written
+    count_parameters(config.model)  # refuses an impossible model before a file is written
     with ExitStack() as until_the_end:
 
         def prepare() -> dict[str, Any] | None:
-            """Returns the result of a run that has already ended."""
+            """The result of a run that has already finished."""
             log.check_drawing()
             until_the_end.enter_context(alone_in(config.folder))
             prepare_folder(config, getattr(task, "fingerprint", None), fresh)
@@ -80,7 +80,7 @@ def make_task(config: TrainConfig) -> Task:
 
 
 def fit_to(task: Task, config: TrainConfig, here: World) -> TrainConfig:
-    """Fit vocabulary and passages to the task, and see that every process gets its rows."""
+    """Fit vocabulary and passages to the task, and make sure that every process gets its rows."""
     parts = here.size * config.accumulate
     if config.batch % parts:
         raise ValueError(
@@ -102,14 +102,14 @@ def fit_to(task: Task, config: TrainConfig, here: World) -> TrainConfig:
 def begin(
     config: TrainConfig, task: Task, here: World, previous: bool = False
 ) -> tuple[Run, dict[str, Any]]:
-    """Model and optimiser as the last checkpoint has them, or new; and how far they are."""
+    """Model and optimiser from the last checkpoint, or new ones; and how far they have come."""
     seed_everything(config.seed, 0, 0)  # the same first weights in every process
     model = TitansLM(config.model).to(here.device)
     together = spread(model, here, config.shard)
     run = Run(config, task, model, together, make_optimiser(model, config), here)
     last, before = (config.folder / name for name in (CHECKPOINT, PREVIOUS))
     if previous and not before.exists():
-        raise ValueError(f"previous: there is no {before} to go on from")
+        raise ValueError(f"previous: there is no {before} to continue from")
     path = before if previous or not last.exists() else last
     if not path.exists():
         return run, {"step": 0, "seconds": 0.0}
@@ -123,8 +123,8 @@ def begin(
 
 
 def go_back(folder: Path) -> None:
-    """The previous checkpoint, which could be read, takes the place of the last."""
-    (folder / RESULT).unlink(missing_ok=True)  # the run has not ended any more
+    """The previous checkpoint, which could be read, replaces the last."""
+    (folder / RESULT).unlink(missing_ok=True)  # the run is no longer finished
     os.replace(folder / PREVIOUS, folder / CHECKPOINT)
 
 
@@ -154,7 +154,7 @@ def run_steps(run: Run, progress: dict[str, Any]) -> dict[str, Any]:
 
 
 def checked_step(run: Run, step: int, *arguments: Any) -> tuple[dict[str, Any], list[State]]:
-    """A step whose numbers stay finite; if they do not, the learning rate is the first suspect."""
+    """A step with finite numbers; if they are not, the learning rate is the first suspect."""
     try:
         record, states = take_step(run, step, *arguments)
     except ValueError as error:  # a layer refuses what is not finite
@@ -170,7 +170,7 @@ def checked_step(run: Run, step: int, *arguments: Any) -> tuple[dict[str, Any], 
 
 
 def keep_record(run: Run, record: dict[str, Any]) -> None:
-    """Into the log with a step, and with an evaluation after it if one is due."""
+    """Log a step, and evaluate the model if that is due."""
     config, step, path = run.config, record["step"], run.config.folder / LOG
     if run.here.is_first:
         log.append(path, record)

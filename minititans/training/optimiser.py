@@ -9,7 +9,7 @@ from minititans.training.config import TrainConfig
 
 
 def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
-    """Matrices decay; norms, biases and other vectors do not, as decay would only mute them."""
+    """Matrices decay; norms, biases and other vectors do not: decay would only weaken them."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": config.weight_decay},
@@ -19,7 +19,7 @@ def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
 
 
 def learning_rate(step: int, config: TrainConfig) -> float:
-    """The rate of a step, counted from 0: a line up to `lr`, then half a cosine down.
+    """The rate of a step, counted from 0: a line up to `lr`, then half a cosine wave down.
 
     >>> config = TrainConfig(steps=100, warmup=10, lr=1.0, final_lr=0.1)
     >>> [round(learning_rate(step, config), 2) for step in (0, 9, 10, 55, 99)]

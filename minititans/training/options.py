@@ -9,8 +9,8 @@ from minititans.arguments import Argument
 def option(default: Any, help: str, **more: Any) -> Any:
     """A field of `TrainConfig` that is also an option of the command line.
 
-    Its type is that of the default. More may be said about its values: `least`, `most`, `above`,
-    `below` for numbers, `choices` for names, as in `Argument`.
+    Its type is that of the default. Its values may be restricted by `least`, `most`, `above` and
+    `below` for numbers, and `choices` for names, as in `Argument`.
     """
     return dataclasses.field(default=default, metadata={"help": help, **more})
 
@@ -38,7 +38,7 @@ def check_option(option: dataclasses.Field, value: Any) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text names one thing in a folder, and cannot lead out of it.
+    """Whether a text names one thing in a folder and cannot lead out of it.
 
     >>> [is_name(text) for text in ("mine", "", "..", "a/b", "a\\\\b", "/tmp")]
     [True, False, False, False, False, False]

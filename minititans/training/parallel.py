@@ -37,16 +37,16 @@ class World:
         return self.rank == 0
 
     def share(self, rows: Tensor) -> Tensor:
-        """This process's part of a batch that all processes made alike."""
+        """This process's rows of a batch, which is the same in all processes."""
         return rows.chunk(self.size)[self.rank].to(self.device)
 
     def wait(self) -> None:
-        """Until every process has come here."""
+        """Wait until every process is here."""
         if self.size > 1:
             dist.barrier()
 
     def let_first(self, work: Callable[[], Any]) -> Any:
-        """What the first process makes of its work, for all; if it fails, all fail as it does."""
+        """The result of work that the first process does for all; if it fails, all of them fail."""
         if self.size == 1:
             return work()
         told: list[Any] = [None, None]
@@ -80,7 +80,7 @@ def world(device: str) -> Iterator[World]:
         gc.collect()  # in case the wrapper is part of a cycle
         dist.barrier()
     except BaseException as error:
-        traceback.clear_frames(error.__traceback__)  # they hold the wrapper, too
+        traceback.clear_frames(error.__traceback__)  # they hold the wrapper too
         gc.collect()
         raise
     finally:
@@ -108,7 +108,7 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
 
 
 def spread(model: TitansLM, world: World, shard: bool) -> nn.Module:
-    """What to call in place of `model` in training, so that all processes learn together."""
+    """What to call instead of `model` in training, so that all processes learn together."""
     if shard:
         if not dist.is_initialized():
             raise ValueError(
@@ -121,7 +121,7 @@ def spread(model: TitansLM, world: World, shard: bool) -> nn.Module:
         fully_shard(model)
         return model
     if world.size > 1:
-        # A memory that is carried on begins without its start weights: no gradient for those.
+        # A memory that is carried on does not use its start weights: they get no gradient.
         return DistributedDataParallel(model, find_unused_parameters=True)
     return model
 
@@ -136,20 +136,20 @@ def without_sync(model: nn.Module, wait: bool):
 def reshard(model: nn.Module) -> None:
     """Split a sharded model's weights again after a forward pass without a backward pass.
 
-    Until then its outermost weights are whole, and not the ones that the optimiser knows.
+    Until then its outermost weights are whole, and are not those that the optimiser knows.
     """
     if isinstance(model, FSDPModule):
         model.reshard()
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """A sharded tensor put together, any other as it is. Every process must call this."""
+    """A sharded tensor put together; any other unchanged. Every process must call this."""
     tensor = tensor.detach()
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def like(tensor: Tensor, other: Tensor) -> Tensor:
-    """`tensor`, whole, laid out as `other` is, in storage of its own."""
+    """The whole `tensor` laid out as `other` is, in storage of its own."""
     tensor = tensor.to(other.device, copy=True)
     if isinstance(other, DTensor):
         return distribute_tensor(tensor, other.device_mesh, other.placements)

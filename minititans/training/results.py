@@ -22,7 +22,7 @@ ENOUGH = 5_000_000  # bytes for the n-gram model; its counts are in Python dicti
 def finish(
     config: TrainConfig, task: Task, model: TitansLM, progress: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write everything into the run's folder; returns what `result.json` there holds."""
+    """Write everything into the run's folder; returns the contents of `result.json`."""
     folder = config.folder
     model.save(folder / MODEL)
     scores = evaluate(config, task, model)
@@ -31,7 +31,7 @@ def finish(
             model, task.held_out[: config.eval_bytes]
         )
     record = {"step": progress["step"]} | scores
-    if record not in log.read(folder / LOG):  # killed right here, it would be there twice
+    if record not in log.read(folder / LOG):  # if killed right here, it would be there twice
         log.append(folder / LOG, record)
     log.draw(log.read(folder / LOG), folder / CURVE)
     result = scores | {
@@ -47,8 +47,8 @@ def finish(
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """What a run that has ended left behind."""
-    advice = "Delete it and run the same command again: the scores are then computed once more."
+    """The result that a finished run left behind."""
+    advice = "Delete it and run the same command again: the scores are then computed again."
     result = read_json(path, advice)
     for name in ("parameters", "steps", "seconds"):
         if not isinstance(result.get(name), (int, float)):
@@ -95,8 +95,7 @@ def indented(text: str) -> str:
 def evaluate(config: TrainConfig, task: Task, model: nn.Module) -> dict[str, float]:
     """Bits per byte where the task has text, else loss and accuracy at the greatest length.
 
-    The text is read in up to 16 stretches side by side, each from its beginning to its end with
-    one memory.
+    The text is read in up to 16 stretches side by side, each from beginning to end with one memory.
     """
     if task.held_out is not None:
         text = task.held_out[: config.eval_bytes]
@@ -107,7 +106,7 @@ def evaluate(config: TrainConfig, task: Task, model: nn.Module) -> dict[str, flo
 
 
 def ngram_score(config: TrainConfig, task: Task) -> dict[str, float]:
-    """The n-gram model's bits per byte on the same bytes, where the text to learn from is here."""
+    """The n-gram model's bits per byte on the same bytes, if there is text for it to learn from."""
     train, held_out = getattr(task, "train", None), task.held_out
     if train is None or held_out is None:
         return {}
@@ -124,7 +123,7 @@ def sample(config: TrainConfig, held_out: Tensor, model: TitansLM) -> dict[str, 
 
 
 def plain_model(model: TitansLM, config: TrainConfig) -> TitansLM:
-    """The model in one piece. Sharded weights are put together, with the help of every process."""
+    """The model in one piece. Sharded weights are put together, which takes every process."""
     if not config.shard:
         return model
     weights = {name: whole(parameter) for name, parameter in model.named_parameters()}

@@ -1,8 +1,8 @@
 """One step: a batch, its loss and gradient, and AdamW.
 
-Some steps in a row read on in the same text and hand their memory on; together they are a passage.
-What happens in a passage depends on nothing but the weights and the optimiser's state before it,
-the seed, and the number of its first step.
+Several steps in a row read consecutive pieces of one text and pass their memory on; together they
+are a passage. What happens in a passage depends only on the weights and the optimiser's state
+before it, the seed, and the number of its first step.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Run:
     """What a run works with.
 
     model:    the model itself, or this process's share of it
-    together: what to call in its place, so that all processes learn from each other's rows
+    together: what to call instead, so that all processes learn from each other's rows
     """
 
     config: TrainConfig
@@ -41,10 +41,10 @@ class Run:
 
 
 def passage(config: TrainConfig, task: Task, start: int) -> list[tuple[Tensor, Tensor]]:
-    """What the steps from `start` on read, one after the other in the same text.
+    """What the steps from `start` on read, one after another in the same text.
 
     Tokens and targets of each step, `[batch, length]`, over all processes, with a length drawn
-    for each; all from the seed and the number of the first step alone.
+    for each step; all from the seed and the number of the first step alone.
     """
     generator = torch.Generator().manual_seed(number_from(config.seed, "passage", start))
     size = (config.steps_in_passage(start),)
@@ -60,7 +60,7 @@ def take_step(
     """Step number `step`, counted from 1, on tokens and targets, `[batch, length]`.
 
     states: what the step before left in memory, one for each part of this process's rows, or
-            None at the beginning of a passage. Gradients do not go back into it.
+            None at the beginning of a passage. Gradients do not flow back into them.
 
     Returns the step's line in the log, and the states that it leaves.
     """
@@ -75,7 +75,7 @@ def take_step(
             with precision(config, here.device):
                 logits, state = run.together(inputs, states[number] if states else None)
             part = sum_of_losses(logits, wanted) / counted  # logits: [rows, length, vocab]
-            # Processes average their gradients, and what is wanted is the sum.
+            # Processes average their gradients, but the sum is needed.
             (part * here.size).backward()
         loss += part.detach()
         after.append(state.detach())
@@ -96,14 +96,14 @@ def take_step(
 
 
 def sum_of_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """Over all targets that count. Divided by their number in the *whole* batch, it adds up over
-    parts and processes to the loss of one pass, however unevenly the targets are spread."""
+    """Over all targets that count. Because it is divided by their number in the *whole* batch, it
+    adds up over parts and processes to the loss of one pass, however the targets are spread."""
     logits = logits.flatten(0, 1).float()  # [rows * length, vocab]
     return F.cross_entropy(logits, targets.flatten(), ignore_index=IGNORE, reduction="sum")
 
 
 def precision(config: TrainConfig, device: torch.device):
-    """bfloat16 for matrix products where that is wanted, and where it helps if nothing is said."""
+    """bfloat16 for matrix products if that is asked for; with "auto", where it helps."""
     wanted = config.precision
     if wanted == "auto":
         helps = device.type == "cuda" and torch.cuda.is_bf16_supported()
@@ -114,7 +114,7 @@ def precision(config: TrainConfig, device: torch.device):
 
 
 def seed_everything(seed: int, step: int, rank: int) -> None:
-    """Whatever is random in a step, dropout for example, depends on the step and the process."""
+    """Make all randomness in a step, such as dropout, depend on the step and the process."""
     number = number_from(seed, "step", step, rank)
     torch.manual_seed(number)
     random.seed(number)
@@ -122,6 +122,6 @@ def seed_everything(seed: int, step: int, rank: int) -> None:
 
 
 def number_from(*parts: Any) -> int:
-    """A number to seed a generator with, another one for any other parts."""
+    """A number to seed a generator with, different for different parts."""
     digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=7).digest()
     return int.from_bytes(digest, "big")

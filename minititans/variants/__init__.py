@@ -1,4 +1,4 @@
-"""Three ways to give a model a memory, the memory alone, and attention alone: one file each."""
+"""Three ways to give a model a memory, the memory alone, and attention alone: one file for each."""
 
 from minititans.variants.lmm import LMM
 from minititans.variants.mac import MAC

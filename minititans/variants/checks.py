@@ -1,4 +1,4 @@
-"""Refuse what a variant cannot be built around and what it cannot read."""
+"""Refuse a memory that a variant cannot be built around, and inputs that it cannot read."""
 
 from torch import Tensor
 

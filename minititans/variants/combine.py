@@ -7,9 +7,9 @@ from torch import Tensor, nn
 class Combine(nn.Module):
     """`2 σ(norm(y)) ⊙ norm(m)`: both sides normalised with learned weights, one is the gate.
 
-    The gate begins almost open. The memory's side is divided by `√(mean(m²) + 1)`: what is long
-    comes to length 1, and what is short stays short, so that the memory can still say nothing.
-    Divided by its length alone, its noise would be as loud as its answers, and a MAC hardly learns.
+    The gate starts near 1. The memory's side is divided by `√(mean(m²) + 1)`: a large answer is
+    scaled down and a small one stays small, so that the memory can still say nothing. Divided by
+    its length alone, its noise would be as loud as its answers, and a MAC hardly learns.
     """
 
     def __init__(self, dim: int):

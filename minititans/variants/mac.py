@@ -39,10 +39,10 @@ class MAC(nn.Module):
     The S in (23) is section 4.4's "in all blocks, we use residual connections": the memory reads
     the tokens, and not only what attention makes of them.
 
-    Read to the letter this shows a token its future: attention would see h_j of later tokens, and
-    (25) would read from an M that has seen the whole segment. So h_j is visible from token j on,
-    and each token reads from its own M. `literal=True` is the letter, to show the leak; it
-    needs whole segments in one call.
+    Taken literally, this shows a token its future: attention would see h_j of later tokens, and
+    (25) would read from an M that has seen the whole segment. So here h_j is visible from token j
+    on, and each token reads from its own M. `literal=True` follows the letter, to show the leak;
+    it needs whole segments in one call.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class MAC(nn.Module):
         self.persistent, self.memory = Persistent(persistent, dim), memory
         self.attention = SegmentAttention(dim, heads, segment, literal)
         self.combine = Combine(dim)
-        # At first attention finds nearly the same in every place. Were that large, every token
-        # would be much like every other, and the memory could not tell their keys apart.
+        # At first, attention finds nearly the same everywhere. If that were large, all tokens
+        # would look much alike, and the memory could not tell their keys apart.
         with torch.no_grad():
             self.attention.to_out.weight.mul_(0.1)
 
@@ -120,7 +120,7 @@ class MAC(nn.Module):
             )
 
     def parts(self, time: int, position: int) -> Iterator[tuple[int, int]]:
-        """Where segments begin and end in this call, the first and last perhaps in part."""
+        """Where segments begin and end in this call; the first and the last may be partial."""
         first = 0
         while first < time:
             last = min(time, first + self.segment - position)

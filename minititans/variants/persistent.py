@@ -16,11 +16,11 @@ class Persistent(nn.Module):
         self.tokens = nn.Parameter(torch.randn(tokens, dim)) if tokens else None
 
     def read_into(self, memory: NeuralMemory, batch: int) -> tuple[Tensor | None, MemoryState]:
-        """Let the memory read p before the sequence: `M(p || x)` is this, and then `M(x)`.
+        """Let the memory read p before the sequence: `M(p || x)` is this, followed by `M(x)`.
 
         Returns what it answered, `[batch, tokens, dim]`, and its state.
         """
         if self.tokens is None:
             return None, memory.start(batch)
-        with switch_memory(memory, reading=memory.reading):  # the start is written in any case
+        with switch_memory(memory, reading=memory.reading):  # p is written in any case
             return memory(self.tokens.expand(batch, -1, -1))

@@ -7,7 +7,7 @@ from minititans.variants.persistent import Persistent
 
 
 class PrefixedAttention(nn.Module):
-    """A Transformer's attention, or a sliding window's, whose every token also sees p."""
+    """A Transformer's attention, or a sliding window's, in which every token also sees p."""
 
     def __init__(self, dim: int, heads: int, window: int | None, persistent: int = 4):
         super().__init__()

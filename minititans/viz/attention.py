@@ -44,7 +44,8 @@ def draw_cost(config: CostConfig, seconds: dict[str, list[float]]) -> Drawing:
         )
     ]
     meeting = crossover(config.lengths, seconds)
-    marks = [] if meeting is None else [(meeting, f"equal at about {meeting:,.0f} tokens", GREY)]
+    about = "" if meeting is None else f"{float(f'{meeting:.1g}'):,.0f}"  # timings are no finer
+    marks = [] if meeting is None else [(meeting, f"equal at about {about} tokens", GREY)]
     return single_chart(
         series, title="Reading a text with one layer", xlabel="tokens in the text",
         ylabel="milliseconds", log_x=True, log_y=True, marks=marks, xticks=config.lengths,

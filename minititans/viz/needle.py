@@ -1,30 +1,19 @@
-"""Figures of needles in haystacks: the text itself, who finds what, and what the memory does."""
+"""Figures of needles in haystacks: the text itself, and what the memory does with it."""
 
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from minititans.experiments import paper
-from minititans.experiments.figures import LOOKS, NAMES, OTHERS
+from minititans.experiments.figures import NAMES
 from minititans.experiments.needle_fading import DEPTHS, LENGTHS
-from minititans.experiments.results import Result, by_variant, summary
 from minititans.memory.trace import Trace
-from minititans.palette import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, RED, WHITE
+from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PALE, PURPLE, RED, WHITE
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import ASK, KEYS, MARK, NOISE, VALUES
-from minititans.viz.charts import (
-    GREY,
-    NORMAL,
-    SMALL,
-    Box,
-    Series,
-    add_legend,
-    chart,
-    heatmap,
-    text_width,
-)  # fmt: skip
+from minititans.viz.charts import NORMAL, SMALL, Box, Series, add_legend, chart, heatmap, text_width
 from minititans.viz.drawing import Drawing, Rect, Text
+from minititans.viz.needle_found import TRAINED
 
 NOISE_WORDS = (  # a sentence, and 24 more
     "the grass is green while skies are blue "
@@ -32,8 +21,6 @@ NOISE_WORDS = (  # a sentence, and 24 more
     "sand milk boat hill nest rope tree wind"
 )
 CITIES = "Oslo Rome Lima Cairo Delhi Paris Quito Accra Bern Minsk Kyiv Seoul Tunis Riga"
-SHORT = {"pk": "A passkey", "n": "A number", "w": "A word"}
-TRAINED = 256  # tokens in the longest haystack of our training
 LOOK = {  # fill and ink of a word: noise, a needle, a question, an answer that counts
     "noise": (WHITE, GREY),
     "needle": (ORANGE, INK),
@@ -89,88 +76,46 @@ def draw_haystacks(rows: Mapping[str, tuple[Tensor, Tensor]]) -> Drawing:
     return drawing
 
 
-def draw_found(results: Mapping[str, list[Result]], names: Sequence[str]) -> Drawing:
-    """The paper's table 2 beside ours, one row of charts per kind of needle.
-
-    results: by kind; names: of the models to show, as far as they are there. The axis is the length
-    in units of the longest text in training, so that the two can be compared.
-    """
-    drawing = Drawing(900, 64 + 290 * len(results))
-    there = {name for found in results.values() for name in by_variant(found)}
-    looks = [
-        Series([], [], NAMES.get(name, name), *look(name))
-        for name in names
-        if name in there | paper.TABLE_2["pk"].keys()
-    ]
-    half = (len(looks) + 1) // 2 if len(looks) > 5 else len(looks)
-    add_legend(drawing, 30, 20, looks[:half])
-    add_legend(drawing, 30, 42, looks[half:])
-    reach = max(x for found in results.values() for each in found for x in lengths(each))
-    ticks = [x for x in (0.5, 1, 2, 4, 16, 64, 256, 1024, 4096) if x <= reach]
-    for row, (kind, found) in enumerate(results.items()):
-        theirs = [
-            Series([n / paper.TRAINED for n in paper.LENGTHS], shares, name, *look(name), dots=4)
-            for name, shares in paper.TABLE_2[kind].items()
-            if name in names
-        ]
-        groups = {name: runs for name, runs in by_variant(found).items() if name in names}
-        ours = [each for name in groups for each in lines_of(name, groups[name])]
-        for x, who, series in ((80, "the paper's table 2", theirs), (530, "ours", ours)):
-            chart(
-                drawing, Box(x, 94 + 290 * row, 350, 180), series, title=f"{SHORT[kind]}: {who}",
-                xlim=(0.45, 1.2 * reach), ylim=(0, 104), log_x=True, legend=False, xticks=ticks,
-                xlabel="length ÷ longest text in training", ylabel="needles found (%)",
-            )  # fmt: skip
-    return drawing
-
-
-def look(name: str) -> tuple[str, str, float]:
-    """Colour, dash and width of a model's line."""
-    colour, _, line = LOOKS.get(name) or OTHERS[sum(map(ord, name)) % len(OTHERS)]
-    return colour, {"-": "", "--": "7 4", ":": "2 3", "-.": "7 3 2 3"}[line], 2.5
-
-
-def lengths(result: Result) -> list[float]:
-    """At which a model was read, in units of its longest training text."""
-    return [reading.length / TRAINED for reading in result.readings]
-
-
-def lines_of(name: str, runs: list[Result]) -> list[Series]:
-    """A line through the means over seeds, and an error bar at each."""
-    rows = [(n / TRAINED, 100 * share, 100 * error) for n, share, error in summary(runs)]
-    rows = [row for row in rows if row[0] >= 0.5]  # shorter ones only show that the task is known
-    colour, dash, width = look(name)
-    x, y, _ = zip(*rows)
-    bars = [
-        Series([at, at], [max(0, share - error), min(100, share + error)], "", colour, width=1.5)
-        for at, share, error in rows
-    ]
-    return [Series(x, y, NAMES.get(name, name), colour, dash, width, dots=4), *bars]
-
-
-def draw_inside(trace: Trace, place: int, until: int, title: str) -> Drawing:
+def draw_inside(trace: Trace, tokens: Tensor, place: int, title: str) -> Drawing:
     """Surprise, theta and alpha of each head while a memory reads a haystack with one needle.
 
-    trace: of one memory, of which the first row is shown; place: where the needle begins.
+    trace: of one memory, of which the first row is shown; tokens: what it read, `[time]`; place:
+    where the needle begins. On the left is all that was read, on the right the needle, word by word
     """
-    drawing = Drawing(900, 560)
-    drawing.add(Text(80, 24, title, NORMAL, bold=True))
-    time = torch.arange(until)
-    for number, (name, words, options) in enumerate((
-        ("surprise", "surprise: how wrong its expectation was", {}),
-        ("theta", "θ: the share of the surprise that is written", {}),
-        ("alpha", "α: the share of the memory that is forgotten", {"log_y": True}),
+    time = len(tokens)
+    first, last = max(0, place - 6), min(time, place + 10)
+    drawing = Drawing(900, 628)
+    drawing.add(Text(80, 22, title, NORMAL, bold=True))
+    for number, (name, words, log_y) in enumerate((
+        ("surprise", "surprise: how wrong its expectation was", False),
+        ("theta", "θ: the share of the surprise that is written", False),
+        ("alpha", "α: the share of the memory that is forgotten", True),
     )):  # fmt: skip
-        heads = getattr(trace, name)[0, :, :until]  # [heads, time]
-        series = [
-            Series(time, head.clamp(min=1e-12), f"head {h + 1}", colour, width=1.8)
-            for h, (head, colour) in enumerate(zip(heads, (BLUE, ORANGE, GREEN, RED)))
-        ]
-        chart(
-            drawing, Box(80, 78 + 165 * number, 790, 90), series, title=words, **options,
-            xlim=(0, until), marks=[(place, "the needle", RED)], legend=number == 0,
-            xlabel="token" if number == 2 else "",
-        )  # fmt: skip
+        heads = getattr(trace, name)[0].clamp(min=1e-12)  # [heads, time]
+        ylim = (heads.min() / 2, 2 * heads.max()) if log_y else (0.0, 1.1 * heads.max())
+        top = number == 0
+        for box, span, dots, label in (
+            (Box(80, 100 + 172 * number, 440, 100), (0, time), 0, words),
+            (Box(590, 100 + 172 * number, 290, 100), (first, last), 3, ""),
+        ):
+            part = torch.arange(*span)
+            series = [
+                Series(part, head[part], f"head {h + 1}", colour, width=1.8, dots=dots)
+                for h, (head, colour) in enumerate(zip(heads, (BLUE, ORANGE, GREEN, RED)))
+            ]
+            mark = (place, "the needle" if top and not dots else "", RED)
+            chart(
+                drawing, box, series, title=label, log_y=log_y, ylim=tuple(map(float, ylim)),
+                xlim=(span[0], span[1] - 1), marks=[mark], legend=top and not dots,
+                xlabel="token" if number == 2 and not dots else "", xticks=() if dots else None,
+            )  # fmt: skip
+    drawing.add(Text(590, 64, "The same, word by word", NORMAL, bold=True))
+    for at in range(first, last):
+        x = 590 + 290 * (at - first) / (last - 1 - first)
+        noise = int(tokens[at]) in NOISE
+        name = Text(x + 4, 556, word(int(tokens[at])), SMALL, "end", GREY if noise else INK,
+                    bold=not noise, upwards=True)  # fmt: skip
+        drawing.add(name)
     return drawing
 
 
@@ -221,25 +166,27 @@ def _half_lives(drawing: Drawing, box: Box, lives, colours) -> None:
 
 
 def draw_depths(maps: Mapping[str, Tensor]) -> Drawing:
-    """Depth × length heat maps, two in a row: how likely each model gives the right value.
+    """Depth × length heat maps, three in a row: how likely each model gives the right value.
 
     maps: by name, the probability `[DEPTHS, LENGTHS]`
     """
-    drawing = Drawing(900, 210 * ((len(maps) + 1) // 2) + 30)
+    drawing = Drawing(900, 210 * ((len(maps) + 2) // 3) + 20)
     for number, (name, right) in enumerate(maps.items()):
-        row, column = divmod(number, 2)
-        _depth_map(drawing, Box(110 + 430 * column, 40 + 210 * row, 330, 116), name, right)
+        row, column = divmod(number, 3)
+        _depth_map(drawing, Box(68 + 286 * column, 40 + 210 * row, 250, 116), name, right)
     words = "Each cell: the mean probability of the right value."
-    drawing.add(Text(110, drawing.height - 8, words, SMALL, colour=GREY))
+    drawing.add(Text(68, drawing.height - 8, words, SMALL, colour=GREY))
     return drawing
 
 
 def _depth_map(drawing: Drawing, box: Box, name: str, right: Tensor) -> None:
     heatmap(drawing, box, -right.numpy(), title=NAMES.get(name, name), limit=1.0)
     wide, high = box.width / len(LENGTHS), box.height / len(DEPTHS)
+    leftmost = box.x < 100
     for row, depth in enumerate(DEPTHS):
         middle = box.y + (row + 0.5) * high + 5
-        drawing.add(Text(box.x - 8, middle, f"{100 * depth:.0f} %", SMALL, "end"))
+        if leftmost:
+            drawing.add(Text(box.x - 8, middle, f"{100 * depth:.0f} %", SMALL, "end"))
         for column in range(len(LENGTHS)):
             share = float(right[row, column])
             ink = WHITE if share > 0.6 else INK
@@ -250,5 +197,6 @@ def _depth_map(drawing: Drawing, box: Box, name: str, right: Tensor) -> None:
         drawing.add(Text(x, box.y + box.height + 18, f"{length:,}", SMALL, "middle"))
     middle = box.x + box.width / 2
     drawing.add(Text(middle, box.y + box.height + 38, "tokens read", SMALL, "middle"))
-    upwards = Text(box.x - 58, box.y + box.height / 2, "depth", SMALL, "middle", upwards=True)
-    drawing.add(upwards)
+    if leftmost:
+        upwards = Text(box.x - 52, box.y + box.height / 2, "depth", SMALL, "middle", upwards=True)
+        drawing.add(upwards)

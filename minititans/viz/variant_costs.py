@@ -1,11 +1,13 @@
 """What the variants cost, as pictures."""
 
+from minititans.experiments.figures import LOOKS
 from minititans.experiments.variant_costs import ATTENTION, VariantCost
-from minititans.palette import BLUE, GREEN, INK, ORANGE, PURPLE
+from minititans.palette import INK
 from minititans.viz.charts import Box, Series, add_legend, chart
 from minititans.viz.drawing import Drawing
 
-COLOURS = {"MAC": ORANGE, "MAG": PURPLE, "MAL": GREEN, "LMM": BLUE, ATTENTION: INK}
+COLOURS = {name: LOOKS[name.lower()][0] for name in ("MAC", "MAG", "MAL", "LMM")}
+COLOURS[ATTENTION] = INK
 
 
 def draw_variant_costs(cost: VariantCost) -> Drawing:

@@ -62,7 +62,7 @@ def test_the_command_says_what_differs(tmp_path, capsys):
     assert main(["--root", str(tmp_path), "--check"]) == 1
     out = capsys.readouterr().out
     assert "02_surprise.ipynb differs from what solutions/02_surprise.py gives" in out
-    assert "07_more.py comes from no solution" in out
+    assert "07_more.py has no solution" in out
     assert main(["--root", str(tmp_path / "nowhere")]) == 1
 
 

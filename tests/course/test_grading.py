@@ -126,7 +126,7 @@ def why_not(way: str) -> str:
 def skip_unless(way: str) -> None:
     """Hostile submissions are run only where they can be locked in."""
     if reason := why_not(way):
-        excuses = ("is not installed", "is closed to other users")
+        excuses = ("is not installed", "other users cannot read")
         excused = not is_administrator() or any(words in reason for words in excuses)
         (pytest.skip if excused else pytest.fail)(reason)
 
@@ -578,7 +578,7 @@ def test_no_cell_of_the_table_is_a_formula_or_breaks_a_line(tmp_path):
     "options, says",
     [
         (["--labs", "01,44"], "--labs: there is no lab 44"),
-        (["--labs", "02"], "holds nothing for lab 02"),
+        (["--labs", "02"], "has nothing for lab 02"),
         (["--time-limit", "0"], "--time-limit: got 0.0, expected more than 0"),
         (["--jobs", "-1"], "--jobs: got -1, expected more than 0"),
         (["--out", "no/such/folder.csv"], "--out: no/such/folder.csv is not a file in an existing"),

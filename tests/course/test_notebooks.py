@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from test_docs import LINK, names_in
 from minititans.course.claims import OURS
 from minititans.course.making import claim_list
 from minititans.course.making.build import (
+    BUDGET,
     HIDE,
     PREDICT,
     build,
@@ -21,7 +21,6 @@ from minititans.course.making.build import (
     problems,
     read_source,
     remember_time,
-    run,
     sources,
     times,
 )
@@ -29,7 +28,6 @@ from minititans.course.making.build import (
 ROOT = Path(__file__).resolve().parents[2]
 COURSE = [source for source in sources(ROOT) if source.parent.name == "notebooks"]
 CLAIMS = ("claim", "does_not_reproduce")
-BUDGET = 60  # seconds a notebook may run on two cores
 OPENING = ("**Question:** ", "**You will build:** ", "**Time:** ", "**You need:** ")
 CLOSING = ("**What to take away**", "**Exercise:** ", "**In the paper:** ")
 
@@ -251,11 +249,3 @@ def test_a_time_is_kept_until_the_code_or_the_time_changes(tmp_path):
     remember_time(source, 21.0)
     kept = json.loads((tmp_path / "times.json").read_text())["00_test"]
     assert kept == {"code": code_hash(source), "seconds": 21.0}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="the budget is one for two cores")
-@each_notebook
-def test_a_notebook_runs_within_its_budget(source):
-    _, seconds = run(source)
-    assert seconds < BUDGET, f"{source.name} took {seconds:.0f} s"

@@ -160,7 +160,7 @@ def test_a_result_holds_its_configuration_and_another_one_is_refused(tmp_path):
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no results of the depth experiment"):
+    with pytest.raises(FileNotFoundError, match="has no results of the depth experiment"):
         depth_grid.load_all(tmp_path)
 
 

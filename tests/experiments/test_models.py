@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import time
 from dataclasses import replace
 
 import pytest
@@ -62,12 +63,21 @@ def test_the_command_of_a_stored_model_gives_its_first_losses(name, tmp_path, mo
 
 @pytest.mark.parametrize("name", models.names())
 def test_stored_models_are_small_and_whole(name):
+    began = time.process_time()
     stored, model = models.record(name), models.load(name)
+    model(torch.zeros(1, 128, dtype=torch.long))
+    assert time.process_time() - began < 2, "a notebook waits for it"
     assert stored.parameters == sum(p.numel() for p in model.parameters())
     assert len(stored.first_losses) == models.FIRST
     assert stored.losses[-1] < 0.7 * stored.losses[0]
     limit = 1e6 if name.startswith("needle-") else 3e6
     assert models.path_of(name, "safetensors", None).stat().st_size < limit
+
+
+def test_the_page_names_every_stored_model_and_no_other():
+    page = (models.models_folder() / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert sorted(row.split("`")[1] for row in rows) == models.names()
 
 
 def test_what_is_stored_comes_back(tmp_path):

@@ -99,10 +99,10 @@ def test_the_advice_helps(runs, capsys, when, name, how):
     assert runs.train() == 2
     advice, more = capsys.readouterr().err, []
     if name == CHECKPOINT:
-        assert "Pass --previous to go on from the one before it" in advice
+        assert "Pass --previous to continue from the one before it" in advice
         more = ["--previous"]
     elif name == CONFIG:
-        assert "Nothing was changed; put the file right, or choose another --name" in advice
+        assert "Nothing was changed; correct the file, or choose another --name" in advice
         path.write_bytes(good)
     elif name == LOG:
         assert "Move it elsewhere and run the same command again" in advice

@@ -14,13 +14,12 @@ from minititans.viz.drawing import Line, Rect
 from minititans.viz.needle import (
     LOOK,
     draw_depths,
-    draw_found,
     draw_haystacks,
     draw_inside,
     draw_losing,
-    lines_of,
     word,
 )
+from minititans.viz.needle_found import TRAINED, draw_found, found_tables, lines_of
 from minititans.viz.needle_widget import draw_fading, fading_explorer
 
 
@@ -61,6 +60,28 @@ def test_the_paper_and_ours_are_side_by_side_for_each_kind():
     assert "MAC" not in texts and "A number: ours" not in texts
 
 
+def test_lines_that_lie_on_each_other_are_moved_apart_by_a_hair():
+    names = ("mac", "mag", "lmm")
+    x = [lines_of(name, [result(name, 10, (1.0,) * 4)], names)[0].x[0] for name in names]
+    assert x == sorted(x) and x[1] == 1.0 and 0.9 < x[0] < x[2] < 1.1 and x[0] * x[2] < 1.01
+
+
+def test_tables_hold_every_length_that_was_read_beside_the_papers():
+    far = result("mac", 11, (1.0, 1.0, 1.0, 0.5))
+    far.readings.append(Reading(4096 * TRAINED, 16, 0.75))
+    runs = {"pk": [result("mac", 10, (1.0, 1.0, 1.0, 0.9)), far, result("swa", 10, (0.1,) * 4)]}
+    head, _, mac, swa = found_tables(runs, ("mac", "lmm", "swa")).data.splitlines()
+    assert head == "| A passkey | seeds | paper, 4 × | 1 × | 4 × | 64 × | 4,096 × |"
+    assert mac == "| MAC | 2 | 98 | 100 ± 0 | 100 ± 0 | 70 ± 20 | 75 ± 11 |"
+    assert swa.startswith("| sliding window | 1 |  | 10 ±") and swa.endswith("|  |")
+
+
+def test_tables_leave_out_a_kind_without_results_and_keep_the_order_of_the_names():
+    runs = {kind: [result(n, 10, (1.0,) * 4) for n in ("lmm", "mac")] for kind in ("pk", "w")}
+    data = found_tables(runs, ("mac", "lmm")).data
+    assert "A word" in data and "A number" not in data and data.index("MAC") < data.index("LMM")
+
+
 def test_the_papers_table_is_whole():
     for rows in TABLE_2.values():
         assert {"lmm", "mac", "mag", "mal", "ttt", "mamba2", "deltanet"} == rows.keys()
@@ -70,8 +91,11 @@ def test_the_papers_table_is_whole():
 
 def test_the_inside_has_a_panel_for_surprise_theta_and_alpha():
     series = torch.rand(2, 2, 50)
-    drawing = draw_inside(Trace(*[series] * 7), place=30, until=50, title="inside")
-    assert "head 2" in drawing.texts() and drawing.texts().count("the needle") == 3
+    tokens = torch.arange(32, 64).repeat(2)[:50]
+    tokens[30:33] = torch.tensor([0, 2, 16])
+    texts = draw_inside(Trace(*[series] * 7), tokens, place=30, title="inside").texts()
+    assert "head 2" in texts and texts.count("the needle") == 1
+    assert texts[-16:] == [word(int(token)) for token in tokens[24:40]]  # word by word
 
 
 def test_losing_shows_every_model_and_a_dot_for_every_head():

@@ -1,6 +1,6 @@
 """Inside `check`: call a student's function, compare what it did, say in words what differs.
 
-In the order in which an answer meets them:
+In the order in which an answer passes through them:
 
     limit.py     how long a function may run, and how it is stopped
     guard.py     what it sets is put back, and it cannot end the notebook

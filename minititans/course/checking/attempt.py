@@ -1,6 +1,6 @@
-"""Call a student's function on the inputs of a check, and write down everything that it does.
+"""Call a student's function on the inputs of a check, and record everything that it does.
 
-Nothing is judged here. What comes out is plain: tensors, numbers and words, none of it the
+Nothing is judged here. What comes out is plain: tensors, numbers and words, and none of the
 student's own objects, so that it can also be sent to another process and judged there.
 """
 
@@ -31,7 +31,7 @@ def run_all(
     """One attempt for each case of the task, up to the first that is hopeless.
 
     A last one repeats case 0, for functions whose answer depends on what was asked before.
-    rules: whether what the task forbids is looked at; for our own functions it is not
+    rules: whether to enforce what the task forbids; our own functions need not obey
     """
     return list(run_each(task, function, seed, limit, rules))
 
@@ -39,7 +39,7 @@ def run_all(
 def run_each(
     task: Task, function: Any, seed: int | None, limit: float, rules: bool = True
 ) -> Iterator[Attempt]:
-    """The same, one at a time, for a caller who may have seen enough before the last."""
+    """The same, one at a time, for a caller that may have seen enough before the last."""
     if not callable(function) or inspect.isclass(function):
         yield Attempt("not a function", kind_of(function))
         return
@@ -91,9 +91,9 @@ def run_one(
 
 
 def count_operations(task: Task, function: Callable, budget: Budget, attempt: Attempt) -> None:
-    """How much work the answer is for fewer and for more tokens, everything else being equal.
+    """How many operations the answer takes for fewer and for more tokens, all else being equal.
 
-    Only what is done with matrices counts. Numbers such as gates may be gone through one by one.
+    Only operations on matrices count: a loop over numbers, such as gates, is allowed.
     """
     with _noting(task, attempt):
         for tokens in LENGTHS:
@@ -104,7 +104,7 @@ def count_operations(task: Task, function: Callable, budget: Budget, attempt: At
 
 @contextlib.contextmanager
 def _noting(task: Task, attempt: Attempt) -> Iterator[None]:
-    """Whatever goes wrong inside becomes the attempt's problem, and what is printed is kept."""
+    """Record whatever goes wrong inside as the attempt's problem, and keep what is printed."""
     printed = _Beginning()
     try:
         with (
@@ -194,7 +194,7 @@ def _copy(
 ) -> dict[str, Any]:
     """Copies of all tensors; a tensor that is there twice is still one tensor.
 
-    at_least: how many axes those must have that shall require a gradient
+    at_least: tensors with this many axes or more require a gradient
     """
     copies: dict[int, Tensor] = {}
 
@@ -235,7 +235,7 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 
 class _Beginning(io.StringIO):
-    """Keeps the beginning of what is printed: a function may print forever, or close it."""
+    """Keeps the beginning of what is printed: a function may print forever, or close the stream."""
 
     def write(self, text: str) -> int:
         super().write(text[: max(0, PRINTED - self.tell())])

@@ -21,7 +21,7 @@ def kind_of(value: Any) -> str:
 
 
 def is_a_hole(task: Task, error: BaseException) -> bool:
-    """Ours say which task they belong to, nbgrader's say nothing; torch raises others."""
+    """Ours name their task and nbgrader's have no text; those that torch raises do not count."""
     words = str(error) if type(error) is NotImplementedError else "no hole"
     return words == "" or words.startswith(f"{task.id}:")
 
@@ -44,7 +44,7 @@ WRITTEN_IN_PLACE = (
     "for many results a list and torch.stack."
 )
 NOT_ASKED_FOR = (
-    "torch.autograd.grad wants a tensor that was marked before the loss was made from it: "
+    "torch.autograd.grad needs a tensor that was marked before the loss was made from it: "
     "W = W.clone().requires_grad_(), unless W.requires_grad already. With create_graph=True the "
     "result can be differentiated again. torch.func.grad(loss)(W, ...) needs none of this."
 )
@@ -57,7 +57,7 @@ EXPLANATIONS = {
         "tensor first, then make the loss from that very tensor."
     ),
     "backward through the graph a second time": (
-        "The first derivative threw its graph away: torch.autograd.grad(..., create_graph=True)."
+        "The first derivative freed its graph: use torch.autograd.grad(..., create_graph=True)."
     ),
     "only for scalar outputs": "A gradient belongs to one number: is the .sum() missing?",
     "call numpy() on Tensor that requires grad": (

@@ -16,7 +16,7 @@ def _set_default_device(device: torch.device) -> None:
     torch.set_default_device(None if device.type == "cpu" else device)
 
 
-# What belongs to the whole process: how to ask for it, and how to set it.
+# Settings of the whole process: how to get them, and how to set them.
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_default_device, _set_default_device),
@@ -37,7 +37,7 @@ RANDOM = (
 
 @contextlib.contextmanager
 def settings_kept() -> Iterator[None]:
-    """Whatever is set inside is as it was afterwards: precision, random numbers, folder, warnings.
+    """Put back whatever is set inside: precision, random numbers, folder, warnings.
 
     >>> with settings_kept():
     ...     torch.set_default_dtype(torch.float64)
@@ -61,7 +61,7 @@ def settings_kept() -> Iterator[None]:
 def no_way_out() -> Iterator[None]:
     """Inside, `exit()`, `quit()` and `os._exit()` raise SystemExit, in this process.
 
-    IPython's `exit` raises nothing by itself: it asks the kernel to stop, which does so a little
+    IPython's `exit` itself raises nothing: it asks the kernel to stop, which does so a little
     later. Python's own closes the standard input first.
     """
     process, leave, stdin = os.getpid(), os._exit, sys.stdin

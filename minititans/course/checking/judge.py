@@ -48,7 +48,7 @@ class Result:
 
     @property
     def diagnosis(self) -> str:
-        """A few words for a table: the mistake's name, or what kind of trouble it is."""
+        """A few words for a table: the mistake's name, or what kind of problem it is."""
         return self.mistake or KINDS[self.kind]
 
 
@@ -64,9 +64,9 @@ def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
     if not wrong and len(attempts) == len(expected) and (words := _broken_rule(task, attempts)):
         wrong = [(len(expected) - 1, "forbidden", words)]
     if not wrong and len(attempts) == len(expected):
-        note = "\n  It prints while it works. That does no harm." if printed else ""
+        note = "\n  It prints while it works, which does no harm." if printed else ""
         return Result(task.id, True, "passed", None, f"✓ {task.id} {task.function}: right.{note}")
-    if not wrong:  # cut short, which only a hostile process would send
+    if not wrong:  # incomplete, as only a hostile process would send it
         wrong = [(0, "stopped", "It was interrupted before it had answered.")]
 
     # "The numbers are right, but the gradient …" is said only if all numbers are right.
@@ -99,7 +99,7 @@ def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
 
 
 def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:
-    """What is wrong with one attempt: its kind and a sentence; None when nothing is."""
+    """What is wrong with one attempt: its kind and a sentence; None if nothing is."""
     if attempt.problem:
         return attempt.problem, problem_words(task, attempt)
     if attempt.changed:
@@ -182,7 +182,7 @@ def _same(found: Tensor | int | None, wanted: Tensor | int | None) -> bool:
 
 
 def _broken_rule(task: Task, attempts: list[Attempt]) -> str | None:
-    """What to say to an answer that is right, but not in the way that its task asks for."""
+    """What to say about an answer that is right, but not in the way that its task asks for."""
     if "loop" in task.forbids and loops(attempts[-1].counts):
         return (
             f"The numbers are right, but {task.id} asks for matrix products. The more tokens there "

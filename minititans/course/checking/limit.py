@@ -1,10 +1,10 @@
 """A time limit for a student's function, which runs in the notebook's own process.
 
-What counts is the processor's time, so that a busy machine fails nobody; a function that only
-waits is stopped as well, later. On the main thread of Linux and macOS a timer signal interrupts
-it, also while it sleeps. Anywhere else (Windows, other threads) a second thread raises the
-exception in it, which takes effect when the next line of Python runs. Neither can stop a call into
-C that never returns: for that there is the notebook's stop button, and the grader, which gives
+What counts is processor time, so that nobody fails because the machine is busy; a function that
+only waits is stopped as well, but later. On the main thread of Linux and macOS a timer signal
+interrupts it, even while it sleeps. Anywhere else (Windows, other threads) a second thread raises
+the exception in it, which takes effect when the next line of Python runs. Neither can stop a call
+into C that never returns: for that there is the notebook's stop button, and the grader, which gives
 each submission a process of its own.
 """
 
@@ -26,7 +26,7 @@ class OutOfTime(BaseException):
 
 
 class Budget:
-    """So many seconds of the processor's time, from now on."""
+    """A number of seconds of processor time, from now on."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds
@@ -35,7 +35,7 @@ class Budget:
     def spent(self) -> bool:
         waiting = time.monotonic() - self.began[1]
         if waiting < self.seconds:
-            return False  # asking for the processor's time is slow on some systems
+            return False  # asking for the processor time is slow on some systems
         working = time.process_time() - self.began[0]
         return working > self.seconds or waiting > WAITING * self.seconds
 
@@ -82,8 +82,8 @@ def _with_timer_signal(budget: Budget, function: Callable, arguments: tuple) -> 
 
 
 def _stop_on_next_line(frames: list[FrameType]) -> None:
-    """`while True: try … except: pass` swallows one exception, but not a second one raised by
-    the very line that swallowed the first."""
+    """Raise twice: `while True: try … except: pass` swallows one exception, but not a second one
+    raised by the very line that swallowed the first."""
 
     def trace(frame, event, argument):
         if event == "line":

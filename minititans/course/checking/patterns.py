@@ -49,7 +49,7 @@ def where_it_differs(
 
 
 def _which_inputs(wrong: list[bool], draws: list[Draw]) -> list[str]:
-    """A sentence if what was drawn tells the wrong cases from the right ones, exactly."""
+    """A sentence, if the sizes and gates exactly separate the wrong cases from the right ones."""
     if all(wrong) or not any(wrong):
         return []
 

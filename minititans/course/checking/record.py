@@ -14,7 +14,7 @@ PROBLEMS = (
 class Attempt:
     """What one call did.
 
-    problem:   why there are no values: "raised", "too slow", ... and `detail` in words
+    problem:   why there are no values: "raised", "too slow", ...; `detail` says it in words
     values:    each result by its name, `W` or `weights[1]`: a tensor or a whole number
     odd:       results that are neither, with their type in words
     gradients: the derivative with respect to each tensor among the arguments; None where none flows
@@ -39,7 +39,7 @@ class Attempt:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> "Attempt":
-        """Refuses what `to_plain` cannot have written: it may come from a hostile process."""
+        """Refuse what `to_plain` cannot have written: it may come from a hostile process."""
         empty = asdict(cls())
         if not isinstance(plain, dict) or plain.keys() != empty.keys():
             raise ValueError(f"plain: expected a dict with {', '.join(empty)}")
@@ -54,7 +54,7 @@ class Attempt:
                 if type(key) is not str or type(leaf) not in allowed:
                     raise ValueError(f"plain: {name} holds a {type(leaf).__name__}")
         if not all(type(name) is str for name in plain["changed"]):
-            raise ValueError("plain: changed holds something else than names")
+            raise ValueError("plain: changed holds something other than names")
         if not all(type(count) is int for count in plain["counts"]) or len(plain["counts"]) == 1:
             raise ValueError("plain: counts are not whole numbers, one for each length")
         return cls(**{f.name: plain[f.name] for f in fields(cls)})

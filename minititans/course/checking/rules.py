@@ -1,8 +1,8 @@
 """What a task may forbid, and how a check notices: `forbids=("autograd",)` or `("loop",)`.
 
 autograd: while the function runs, every way into autograd raises `Forbidden`
-loop:     the answer is asked for with fewer and with more tokens; a loop over the tokens
-          leaves more operations behind when there are more of them
+loop:     the function is called with fewer and with more tokens; a loop over the tokens takes
+          more operations when there are more of them
 
 Both notice what a student does in good faith. Someone who wants to get around them can.
 """
@@ -19,8 +19,8 @@ from torch.autograd import forward_ad
 RULES = ("autograd", "loop")
 LENGTHS = (12, 24)  # tokens; a scan in log₂ steps takes one step more for the second
 
-# Where autograd begins. `_engine_run_backward` is behind all that goes backwards, whatever name a
-# student has imported it under; the others are for a torch in which it is called otherwise.
+# The ways into autograd. `_engine_run_backward` is behind every backward pass, under whatever name
+# a student has imported it; the others are for a torch that has another name for it.
 DOORS = [
     *((torch.func, name) for name in ("grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd")),
     *((torch.autograd, name) for name in ("grad", "backward", "_engine_run_backward")),
@@ -34,7 +34,7 @@ class Forbidden(Exception):
 
 @contextlib.contextmanager
 def without_autograd() -> Iterator[None]:
-    """In this thread, derivatives raise `Forbidden`; afterwards all is as it was.
+    """In this thread, derivatives raise `Forbidden`; afterwards everything is as before.
 
     >>> with without_autograd():
     ...     torch.func.grad(torch.sin)(torch.tensor(0.0))
@@ -67,7 +67,7 @@ def without_autograd() -> Iterator[None]:
 def operations(leaves: list[Any]) -> int:
     """How many operations lie between the tensors that require a gradient and these results.
 
-    The tensors themselves count, too.
+    The tensors themselves count too.
 
     >>> x = torch.ones(3, requires_grad=True)
     >>> operations([x.exp().sin()]), operations([torch.stack([row + 1 for row in x])])
@@ -83,5 +83,5 @@ def operations(leaves: list[Any]) -> int:
 
 
 def loops(counts: list[int]) -> bool:
-    """Is there at least one operation more for each token more?"""
+    """Does each additional token take at least one more operation?"""
     return bool(counts) and counts[1] - counts[0] >= LENGTHS[1] - LENGTHS[0]

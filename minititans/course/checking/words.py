@@ -63,7 +63,7 @@ def problem_words(task: Task, attempt: Attempt) -> str:
         return f"It cannot be called as {task.signature}: {attempt.detail}."
     if attempt.problem == "too slow":
         return (
-            "It took too long and was stopped; the right answer needs a moment only. Does a loop "
+            "It took too long and was stopped; the right answer takes only a moment. Does a loop "
             "never end?"
         )
     if attempt.problem == "stopped":
@@ -72,7 +72,7 @@ def problem_words(task: Task, attempt: Attempt) -> str:
 
 
 def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:
-    """The right number of results, each a tensor of the right shape and precision, or not."""
+    """What is wrong with the number of results, or with their types, shapes and precision."""
     wanted = ", ".join(task.returns)
     if "None" in attempt.odd.values() and not attempt.values:
         return "nothing", f"It returns None. Is the `return` missing? Expected {wanted}."
@@ -83,8 +83,8 @@ def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[
         return "type", f"{name} is {kind}, expected {wanted}.{advice}"
     if len(attempt.values) == 1 and len(right.values) == 1 and name_of(attempt) != name_of(right):
         return "type", (
-            f"It returns a list or tuple with one thing in it, expected that alone: {wanted}. Is "
-            "there a bracket or a comma too many?"
+            f"It returns a list or tuple with one thing in it, expected just that: {wanted}. "
+            "Is there a bracket or a comma too many?"
         )
     if attempt.values.keys() != right.values.keys():
         return "type", f"It returns {_listed(attempt.values)}, expected {_listed(right.values)}."
@@ -128,8 +128,8 @@ def value_difference(name: str, value: Tensor | int, expected: Tensor | int) -> 
         return f"{place} is {found:.4g}, expected {wanted:.4g}."
     return (
         f"{place} is {found:.12g}, expected {wanted:.12g}: off by {abs(found - wanted):.1g}. So "
-        "little usually comes from float32 on the way, from a constant that was rounded, or from a "
-        "small number that keeps a division from failing."
+        "small a difference usually comes from float32 on the way, from a rounded constant, or "
+        "from a small number that keeps a division from failing."
     )
 
 
@@ -148,8 +148,8 @@ def gradient_difference(name: str, found: Tensor | None, wanted: Tensor | None) 
     difference = value_difference(f"the gradient with respect to {name}", found, wanted)
     return (
         f"The numbers are right, but {difference} Either part of the way back is cut off "
-        "(.detach(), .data, .item()), or the formula has another slope at these inputs, as with "
-        "clamp, abs, an if or torch.where."
+        "(.detach(), .data, .item()), or the formula has a different slope at these inputs, as "
+        "with clamp, abs, an if or torch.where."
     )
 
 

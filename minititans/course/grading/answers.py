@@ -1,10 +1,10 @@
-"""What crosses from a submission's process to the grader: lines of JSON, nothing that can act.
+"""What crosses from a submission's process to the grader: lines of JSON, nothing executable.
 
-    {"cell": 3}                              cell 3 begins; 0: all cells are over
+    {"cell": 3}                              cell 3 begins; 0: all cells are done
     {"task": "02.3", "attempts": [...]}      what this task's function did on each input
     {"unreadable": "..."}                    there were no cells to run
 
-The writer may be hostile: `read` takes what has the right form and leaves out the rest.
+The writer may be hostile: `read` takes what has the right form and ignores the rest.
 """
 
 import json
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from minititans.course.checking.record import Attempt
 
-LARGEST, LINES = 4 << 20, 10_000  # bytes and lines in all; right answers have a twentieth of it
-NUMBERS = 10_000  # in one tensor; right answers have less than two thousand
+LARGEST, LINES = 4 << 20, 10_000  # total bytes and lines; right answers have a twentieth of that
+NUMBERS = 10_000  # in one tensor; right answers have fewer than two thousand
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool,
@@ -29,7 +29,7 @@ DTYPES = {
 
 @dataclass
 class Answers:
-    """cell: the one that was running when nothing more was said; 0 if all had run, None at first.
+    """cell: the last one that was running; 0 if all have run, None if none has begun.
     attempts: of each task that answered. unreadable: why the file is not a notebook."""
 
     cell: int | None = None
@@ -55,7 +55,7 @@ def read(path: Path) -> Answers:
                 found.unreadable = line["unreadable"]
             elif line["task"] not in found.attempts:
                 found.attempts[line["task"]] = unpack(line["attempts"])
-        except Exception:  # whatever it was, it was no answer
+        except Exception:  # whatever it was, it was not an answer
             continue
     return found
 
@@ -85,7 +85,7 @@ def unpack(plain: list[dict[str, Any]]) -> list[Attempt]:
 def pack_leaf(leaf: Tensor | int | None) -> Any:
     """A tensor as type, shape and numbers; without the numbers if it is too large to be right.
 
-    A text for what no answer can be.
+    A text describes anything that cannot be an answer.
     """
     if not isinstance(leaf, Tensor):
         return leaf

@@ -13,32 +13,32 @@ from minititans.course.grading.sandbox import CannotLockIn
 
 DESCRIPTION = {
     "description": "Run what students handed in and write a row for each student and task: right,\n"
-    "or what went wrong. Beside the table, a figure of which mistakes the class made.",
+    "or what went wrong. A figure beside the table shows which mistakes the class made.",
     "epilog": """\
-what is looked for in the folder:
+what the folder should contain:
   NAME/02_surprise.ipynb      a folder for each student; files may be called anything, as long as
                               the functions in them, or else the name, say which lab it is
   NAME_02_surprise.ipynb      or, without folders, the student's name before the lab's number
-  notebooks (.ipynb) and scripts in the percent format (.py)
-  Files that cannot be placed are listed at the end and in the table.
+  These may be notebooks (.ipynb) or scripts in the percent format (.py). Files that cannot be
+  assigned to a lab and a student are listed at the end and in the table.
 
-how submissions are locked in:
+how submissions are isolated:
   bubblewrap (the program bwrap) builds a sandbox for each: it sees a few read-only folders, no
-  network, no other submission and no other process, and is ended, with all that it started, at
-  its limit. Where that cannot be done nothing is run, unless you choose a weaker --isolation.
-  docs/teaching.md says what this keeps out and what it does not.
+  network, no other submission and no other process, and at its limit it is ended together with
+  everything it started. Where this is impossible, nothing is run unless you choose a weaker
+  --isolation. docs/teaching.md says what this protects against and what it does not.
 """,
     "formatter_class": argparse.RawDescriptionHelpFormatter,
 }
 NO_LOCK = """\
-Submissions cannot be locked in here with --isolation {way}, so none was run:
+Submissions cannot be isolated here with --isolation {way}, so none was run:
   {reason}
 {advice}"""
 GET_BWRAP = """\
 The sandbox needs Linux and bubblewrap 0.8 or newer:
   sudo apt install bubblewrap     (Debian, Ubuntu; elsewhere the package has the same name)
 If it is installed, your system may keep ordinary users from making namespaces; sudo helps.
-Less is available if you ask for it:
+Weaker forms are available if you ask for them:
   --isolation user    as root: a user of its own, who sees what every user sees and has a network
   --isolation none    limits only: for submissions that you have read and trust"""
 
@@ -55,14 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labs", type=lambda text: tuple(text.split(",")), metavar="01,02",
                         help="grade only these (default: all that someone handed in)")  # fmt: skip
     parser.add_argument("--time-limit", type=float, default=DEFAULT_LIMITS.seconds,
-                        metavar="SECONDS", help="of the processor's time for one submission, a "
+                        metavar="SECONDS", help="of processor time for one submission, a "
                         "twelfth of it for a cell or a task; by the clock three times as long "
                         "(default: %(default)g)")  # fmt: skip
     parser.add_argument("--memory-limit", type=float, default=megabytes, metavar="MB",
                         help="for one process of a submission, beyond what Python and torch take "
                         "(default: %(default)g)")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=cores(), metavar="N",
-                        help="submissions at a time (default: one for each core)")  # fmt: skip
+                        help="submissions at a time (default: one per core)")  # fmt: skip
     parser.add_argument(
         "--seed", type=int, default=0, help="another number tries functions on other inputs"
     )
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--isolation",
         choices=isolation.WAYS,
         default="bwrap",
-        help="how to lock submissions in, from the strongest on (default: %(default)s)",
+        help="how to isolate submissions, the strongest first (default: %(default)s)",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="say nothing unless something is wrong"
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class WrongUse(Exception):
-    """The command was called with something that does not exist or cannot be."""
+    """The command was called with something that does not exist or is impossible."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -135,8 +135,8 @@ def grade_all(arguments: argparse.Namespace) -> None:
     if not chosen:
         say_left_out(found.left_out)
         raise WrongUse(
-            f"submissions: {arguments.submissions} holds nothing for lab {', '.join(wanted)}; "
-            "--help shows what is looked for"
+            f"submissions: {arguments.submissions} has nothing for lab {', '.join(wanted)}; "
+            "--help shows what it should contain"
         )
     rows = grade.grade(
         chosen,
@@ -167,7 +167,7 @@ def say_left_out(files: list[submissions.LeftOut]) -> None:
 
 
 def summary(rows) -> str:
-    """A line for each task: how many are right, and what the others have."""
+    """A line for each task: how many are right, and what is wrong with the others."""
     titles = {row.task: row.title for row in rows}
     width = max(len(title) for title in titles.values())
     lines = []

@@ -1,4 +1,4 @@
-"""Where a class stands, and which mistakes it made: one figure from the rows of the table."""
+"""How a class is doing, and which mistakes it made: one figure from the rows of the table."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ COLOURS = {RIGHT: GREEN, KNOWN: ORANGE, OTHER: SKY, NOTHING: PALE}
 ABSENT = (
     NOT_HANDED_IN, UNREADABLE, ENDED_EARLY, BROKEN, KINDS["not written"], KINDS["not a function"],
 )  # fmt: skip
-FEWEST = 12  # lines that there is room for on the right, however few tasks there are on the left
+FEWEST = 12  # lines that always fit on the right, however few tasks are on the left
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
@@ -28,7 +28,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """On the left a bar for each task, on the right one for each mistake, most frequent first.
+    """A bar for each task on the left, and one for each mistake on the right, most frequent first.
 
     Labs that nobody handed in are not shown.
     """
@@ -71,7 +71,7 @@ def draw_tasks(axes: Axes, rows: Sequence[Row], tasks: list[tuple[str, str]]) ->
         start = [a + b for a, b in zip(start, widths)]
     axes.set_yticks(range(len(tasks)), [f"{task}  {title}" for task, title in tasks])
     students = len({row.student for row in rows})
-    axes.set_title(f"Where the class stands ({students} students)", loc="left", pad=34)
+    axes.set_title(f"Answers by task ({students} students)", loc="left", pad=34)
     axes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), handlelength=1, columnspacing=1)
 
 

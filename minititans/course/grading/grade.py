@@ -21,7 +21,7 @@ from minititans.course.grading.zygote import Request
 from minititans.course.labs import Task, all_labs
 from minititans.files import write_whole
 
-# Diagnoses for whole files, beside those that `check` knows for functions.
+# Diagnoses for whole files, besides those that `check` knows for functions.
 NOT_HANDED_IN, UNREADABLE = "not handed in", "cannot be read"
 ENDED_EARLY, BROKEN = "ended early", "broken answer"
 NOT_GRADED = "not graded"  # a file, not a task: it has a row of its own at the end of the table
@@ -54,14 +54,14 @@ def grade(
     progress: bool = True,
     left_out: Sequence[LeftOut] = (),
 ) -> list[Row]:
-    """Run every submission, judge its answers; every student has a row for each task of the labs.
+    """Run every submission and judge its answers: a row per student and task of the labs.
 
-    seed: of the random inputs that functions are tried on, the same for everybody: two notebooks
-    with the same function get the same grade. left_out: files that may be what seems to be missing
+    seed: of the random inputs, which are the same for everybody: two notebooks with the same
+    function get the same grade. left_out: files that may be what seems to be missing
     """
     rows = not_handed_in(submissions, students, labs, left_out)
     with tempfile.TemporaryDirectory(prefix="minititans-grade-", ignore_cleanup_errors=True) as own:
-        Path(own).chmod(0o711)  # other users may pass through to a box, and look at nothing
+        Path(own).chmod(0o711)  # other users may pass through to a box, and see nothing else
         log, owners, requests = Path(own) / "log", {}, []
         for number, submission in enumerate(submissions):
             try:
@@ -80,7 +80,7 @@ def grade(
                 bar.update()
         trouble = log.read_text(errors="replace").strip() if log.exists() else ""
         if "Traceback" in trouble:
-            print(f"Trouble in the grader itself:\n{trouble[-2000:]}", file=sys.stderr)
+            print(f"The grader itself failed:\n{trouble[-2000:]}", file=sys.stderr)
     return sorted(rows, key=lambda row: (row.student, row.task))
 
 
@@ -124,16 +124,16 @@ def judge_task(task: Task, found: Answers, seed: int) -> tuple[bool, str, str]:
     try:
         result = judge(task, attempts, seed)
     except Exception:  # attempts of the right form that no function can have made
-        return False, BROKEN, "Its answer cannot be made sense of."
+        return False, BROKEN, "Its answer makes no sense."
     _, _, words = result.message.partition("\n")  # the first line repeats the task's name
     return result.passed, result.diagnosis, words
 
 
 def why_no_answer(outcome: str, found: Answers) -> tuple[str, str]:
-    """Diagnosis and message for a task about which nothing was said."""
+    """Diagnosis and message for a task that has no answer."""
     where = f"in its cell {found.cell}" if found.cell else "before this task"
     if outcome == "out of time":
-        return KINDS["too slow"], f"The notebook was stopped: its time was over {where}."
+        return KINDS["too slow"], f"The notebook was stopped: its time ran out {where}."
     if outcome == "died" or found.cell != 0:
         return ENDED_EARLY, f"Its process ended {where}: does it exit, or need too much memory?"
     return BROKEN, "Its answer is missing or cannot be read."
@@ -158,7 +158,7 @@ def not_handed_in(
 
 
 def left_out_rows(left_out: Sequence[LeftOut]) -> list[Row]:
-    """A row for each file that is not graded, so that the table is silent about none."""
+    """A row for each file that is not graded, so that the table leaves none out."""
     texts = [(safe_cell(each.student), safe_cell(each.reason), each.file) for each in left_out]
     return [
         Row(who, "", "", "", None, NOT_GRADED, why, safe_cell(file)) for who, why, file in texts
@@ -172,7 +172,7 @@ def make_row(submission: Submission, task: Task, right: bool, diagnosis: str, me
 
 
 def safe_cell(text: str) -> str:
-    """One line of a table, whoever wrote it: no control characters, nothing a spreadsheet runs.
+    """One line for a table, safe to open: no control characters, nothing that a spreadsheet runs.
 
     >>> safe_cell("=HYPERLINK(1)"), safe_cell("two\\n  lines")
     ("'=HYPERLINK(1)", 'two lines')
@@ -184,7 +184,7 @@ def safe_cell(text: str) -> str:
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """With a mark at the beginning by which spreadsheets know that it is UTF-8."""
+    """With a mark at the beginning that tells spreadsheets that it is UTF-8."""
     with (
         write_whole(path) as temporary,
         open(temporary, "w", encoding="utf-8-sig", newline="") as f,

@@ -1,4 +1,4 @@
-"""What a submission's process may do: its limits, and the three ways to lock it in.
+"""What a submission's process may do: its limits, and the three forms of isolation.
 
 bwrap   it sees a few read-only folders, no network, no other process (see sandbox.py)
 user    it runs as a user of its own, who may read what anyone may and owns nothing; needs root
@@ -19,19 +19,19 @@ from minititans.course.grading.sandbox import Sandbox
 
 try:
     import resource
-except ImportError:  # Windows, where nothing can be locked in this way
+except ImportError:  # Windows, which has nothing of the kind
     resource = None
 
 WAYS = ("bwrap", "user", "none")
-# What root grades runs as users that nobody has, so that nothing belongs to them.
+# If root grades, submissions run under user ids that nobody has, so that they own nothing.
 FIRST_USER, USERS = 62_000, 3_000
 SET_PARENT_DEATH_SIGNAL, NO_NEW_PRIVILEGES = 1, 38  # of prctl
 
 
 @dataclass(frozen=True)
 class Limits:
-    """seconds: of the processor's time; memory: bytes beyond what Python and torch take; both for
-    each process. disk: bytes that it can write; processes: at one moment, threads included."""
+    """seconds: of processor time; memory: bytes beyond what Python and torch take; both for each
+    process. disk: bytes that it can write; processes: at the same time, threads included."""
 
     seconds: float = 60.0
     memory: int = 1 << 30
@@ -43,12 +43,12 @@ DEFAULT_LIMITS = Limits()
 
 
 def lock_in(way: str, slot: int, box: str, limits: Limits, size: int | None) -> None:
-    """In the submission's process, before its code runs; nothing in it can undo this afterwards.
+    """In the submission's process, before its code runs; its code cannot undo this.
 
     slot: a number that no other submission has at the same time; box: the folder to work in where
     there is no sandbox; size: what `address_space` was before it moved into one
     """
-    os.umask(0o022)  # what is made for the submission, it must be able to read
+    os.umask(0o022)  # the submission must be able to read what is made for it
     os.chdir(sandbox.WORK if way == "bwrap" else box)
     if way != "none" and os.getuid() == 0:
         become(user_of(slot))
@@ -77,16 +77,16 @@ def become(user: int) -> None:
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
     if not os.access(sys.base_prefix, os.R_OK | os.X_OK):
-        raise PermissionError(f"Python in {sys.base_prefix} is closed to other users")
+        raise PermissionError(f"other users cannot read Python in {sys.base_prefix}")
 
 
 def limit_processor(seconds: int) -> None:
-    """Less of the processor's time than before, for a process that runs one task."""
+    """Less processor time than before, for a process that runs one task."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
 def address_space() -> int | None:
-    """Bytes of addresses that this process has in use; None where the system does not say."""
+    """Bytes of address space that this process uses; None where the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -99,7 +99,7 @@ def end(way: str, slot: int, group: int, room: Sandbox | None) -> None:
         room.end()
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    if way == "user":  # as this user, kill all that this user may kill
+    if way == "user":  # as this user, kill everything that this user may kill
         killer = os.fork()
         if killer == 0:
             with contextlib.suppress(BaseException):

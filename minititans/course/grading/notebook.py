@@ -30,7 +30,7 @@ from minititans.course.grading.isolation import limit_processor
 from minititans.course.labs import Task, all_labs
 
 SHARE = 12  # a cell or a task may take this part of the submission's time
-GRACE = 3  # seconds after a task's limit, until its process is ended from outside
+GRACE = 3  # seconds after a task's limit until its process is ended from outside
 
 
 def run(
@@ -42,9 +42,9 @@ def run(
     handle: int,
     skipped: Collection[int] = (),
 ) -> None:
-    """Run every cell, also after one that fails; then let each task's function answer.
+    """Run every cell, even after one that fails; then let each task's function answer.
 
-    seconds: of the processor's time, for everything; handle: where the answers are written to;
+    seconds: of processor time, for everything; handle: where the answers are written to;
     skipped: numbers of cells that ended the process when they were run before
     """
     settle_in(handle)
@@ -77,7 +77,7 @@ def run(
 
 
 def settle_in(handle: int) -> None:
-    """Leave no way to speak but `handle`: input is empty, what is printed goes nowhere."""
+    """Leave `handle` as the only way out: input is empty, and what is printed goes nowhere."""
     here, tempfile.tempdir = os.getcwd(), None  # None: look at TMPDIR again
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
     os.environ.clear()
@@ -107,7 +107,7 @@ def read_cells(source: bytes, name: str) -> list[str]:
 
 
 def make_shell() -> InteractiveShell:
-    """IPython without history and colours; `check` approves of all, so that nothing stops at it."""
+    """IPython without history and colours; its `check` accepts everything and stops nothing."""
     checks.examine = lambda id, *_, **__: checks.Result(id, True, "passed", None, "")
     config = Config()
     config.HistoryManager.enabled = False
@@ -118,7 +118,7 @@ def make_shell() -> InteractiveShell:
 
 
 def run_cell(shell: InteractiveShell, cell: str, seconds: float) -> Attempt | None:
-    """None when it ran to its end, else what stopped it."""
+    """None if it ran to its end, else what stopped it."""
     try:
         result = call_within(Budget(seconds), shell.run_cell, cell)
     except OutOfTime:
@@ -132,7 +132,7 @@ def run_cell(shell: InteractiveShell, cell: str, seconds: float) -> Attempt | No
 
 
 def why_missing(task: Task, cells: list[str], failures: dict[int, Attempt]) -> Attempt:
-    """There is no such function: did the cell fail that should have made it?"""
+    """There is no such function: did the cell that should define it fail?"""
     makes_it = re.compile(rf"^\s*(def\s+{task.function}\b|{task.function}\s*=)", re.MULTILINE)
     for number, failure in failures.items():
         if makes_it.search(cells[number - 1]):
@@ -160,14 +160,14 @@ def answer_apart(task: Task, function: Any, seed: int, limit: float, handle: int
     if not ended:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
-    # Of two answers the first counts: this one if the function has ended the process, in C perhaps.
+    # Of two answers the first counts: this one if the function ended the process, perhaps in C.
     too_slow = not ended or os.WTERMSIG(status) == signal.SIGXCPU
     attempts = [Attempt("too slow" if too_slow else "stopped")]
     answers.write(handle, task=task.id, attempts=answers.pack(attempts))
 
 
 def fork() -> int:
-    """`os.fork`, with patience: the cells may have left processes behind that are in the way."""
+    """`os.fork`, repeated for a while: the cells may have left processes behind that count."""
     for _ in range(50):
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:  # those that have ended still count

@@ -4,7 +4,7 @@
     submissions/ada/Copy of lab.ipynb          the functions in it say which lab it is
     submissions/jo-02_surprise.ipynb           no folders: the student's name before the number
 
-Nothing of the file is run here, and nothing in it is trusted: it only says where it belongs.
+Nothing in the file is run here, and nothing in it is trusted: it only says where it belongs.
 """
 
 import json
@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-LARGEST = 20 << 20  # bytes of a file that is looked into
-# A lab's number in a name: two digits that stand alone, or one or two after the word "lab".
+LARGEST = 20 << 20  # the largest file that is looked into, in bytes
+# A lab's number in a name: two digits by themselves, or one or two after the word "lab".
 NUMBER = re.compile(r"(?:(?<![^\W_])|lab[ _-]*)(\d\d)(?![^\W_])|lab[ _-]*(\d)(?![^\W_])", re.I)
 CHECKED = re.compile(r"""\bcheck\(\s*["'](\d\d)\.\d+["']""")
 DEFINED = re.compile(r"^(?:def\s+(\w+)\s*\(|(\w+)\s*=)", re.MULTILINE)
-NOBODY = ("", "copy of", "copy", "my", "final", "lab")  # what a name begins with that is no name
+NOBODY = ("", "copy of", "copy", "my", "final", "lab")  # what is not a student's name
 
 
 def lab_by_contents(path: Path, labs: Mapping[str, Collection[str]]) -> str | None:
@@ -71,7 +71,7 @@ def lab_by_name(path: Path, labs: Collection[str]) -> str | None:
 
 
 def student_of(path: Path, labs: Collection[str]) -> str:
-    """Whose file it is; an empty text where nothing says so.
+    """Whose file it is; empty where nothing says so.
 
     >>> student_of(Path("van_den_Berg_02_surprise.py"), ["01", "02"])
     'van_den_Berg'

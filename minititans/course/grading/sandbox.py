@@ -1,7 +1,7 @@
 """The sandbox that bubblewrap builds: a few read-only folders, no network, no other process.
 
 `bwrap` builds it around a process that only waits, and a fork of the zygote moves in, as `nsenter`
-would. A Python started inside would not need to move, but it would have to import torch, which
+would. A Python started inside would not need to move, but it would need to import torch, which
 takes longer than running a submission.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/nix/store")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 WORK = "/tmp/submission"  # /tmp is the only place that can be written to; /dev/shm leads there
-# The first process: no signal from inside ends it, and its orphans leave nothing to clean up.
+# The first process: no signal from inside ends it, and it need not clean up after its orphans.
 WAIT = ("sh", "-c", "trap '' CHLD; echo ready; exec cat")
 NAMESPACES = 0x20000 | 0x4000000 | 0x8000000 | 0x20000000 | 0x40000000  # mounts, UTS, IPC, PID, net
 USER_NAMESPACE = 0x10000000
@@ -25,12 +25,12 @@ CAPABILITY_VERSION = 0x20080522
 
 
 class CannotLockIn(OSError):
-    """Submissions cannot be kept from doing harm here, at least not in the way asked for."""
+    """Submissions cannot be isolated here, at least not in the way asked for."""
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """bwrap: the process that holds it; first: the one inside, by its number out here."""
+    """bwrap: the process that holds it; first: the first one inside, by its number outside."""
 
     bwrap: subprocess.Popen
     first: int
@@ -41,7 +41,7 @@ class Sandbox:
         call("setns", os.pidfd_open(self.first), kinds)
 
     def end(self) -> None:
-        """With the first process the kernel ends every other one inside, however well hidden."""
+        """Ends the first process; the kernel then ends all others inside, however well hidden."""
         self.bwrap.kill()
         self.bwrap.communicate()
 
@@ -65,13 +65,13 @@ def build(disk: int) -> Sandbox:
 def options(disk: int) -> list[str]:
     found = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     found += ["--new-session", "--die-with-parent", "--as-pid-1"]
-    # Root needs no user namespace; anyone else gets one, inside which no other can be made.
+    # Root needs no user namespace; anyone else gets one, inside which no further one can be made.
     found += ["--unshare-user", "--disable-userns"] if os.getuid() else ["--cap-drop", "ALL"]
     found += ["--perms", "0777", "--size", str(disk), "--tmpfs", "/tmp"]
     found += ["--perms", "0777", "--dir", WORK]
     folders = [(path, "--ro-bind") for path in outermost([*map(Path, SYSTEM), *python_folders()])]
     for path, bind in [*folders, *((Path(device), "--dev-bind") for device in DEVICES)]:
-        for parent in [*path.parents][-2::-1]:  # else they are open to nobody but root
+        for parent in [*path.parents][-2::-1]:  # otherwise only root could enter them
             found += ["--perms", "0755", "--dir", str(parent)]
         found += [bind, str(path), str(path)]
     found += ["--symlink", "/tmp", "/dev/shm", "--remount-ro", "/"]
@@ -79,7 +79,7 @@ def options(disk: int) -> list[str]:
 
 
 def python_folders() -> list[Path]:
-    """What Python needs to import: itself, installed packages, and of this project the package."""
+    """What Python needs for imports: itself, installed packages, and this project's package."""
     package = Path(__file__).parents[2]
     folders = [package, *map(Path, (sys.prefix, sys.base_prefix, *filter(None, sys.path)))]
     if package.parent.name not in ("site-packages", "dist-packages"):  # else it is this repository
@@ -88,7 +88,7 @@ def python_folders() -> list[Path]:
 
 
 def outermost(paths: list[Path]) -> list[Path]:
-    """Existing paths that lie in no other of the list, each once.
+    """Existing paths that are not inside another one of the list, each once.
 
     >>> [str(path) for path in outermost([Path("/usr/bin"), Path("/usr"), Path("/no such")])]
     ['/usr']
@@ -101,12 +101,12 @@ def outermost(paths: list[Path]) -> list[Path]:
 
 
 def drop_capabilities() -> None:
-    """A process that joins a user namespace is its administrator; after this it is no longer."""
+    """A process that joins a user namespace is its administrator; after this it no longer is."""
     call("capset", (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
 
 
 def call(name: str, *arguments) -> None:
-    """A function of the C library that returns 0, or an OSError that says what failed."""
+    """Call a function of the C library that returns 0; otherwise raise an OSError that names it."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from minititans.course.grading.placing import lab_by_contents, lab_by_name, student_of
 
 KINDS = (".ipynb", ".py")  # of two files for one lab the notebook counts
-LARGEST = 20 << 20  # bytes of a file that is graded
+LARGEST = 20 << 20  # the largest file that is graded, in bytes
 SKIPPED = ("__pycache__", "__MACOSX")  # and every name that begins with a dot
 
 
@@ -46,7 +46,7 @@ class Found:
 
 
 def find(folder: Path, labs: Mapping[str, Collection[str]]) -> Found:
-    """Every submission for one of the labs, and why the other files are none.
+    """Every submission for one of the labs, and why the other files are not.
 
     labs: the names of each lab's functions, by which a file is recognised
     """
@@ -76,7 +76,7 @@ def find(folder: Path, labs: Mapping[str, Collection[str]]) -> Found:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of an ordinary file, not too many; a link could lead to anybody's."""
+    """The bytes of an ordinary file, if it is not too large; a link could lead anywhere."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(handle, "rb") as file:
         about = os.fstat(handle)

@@ -1,4 +1,4 @@
-"""What each student has in all: points for each lab and over all labs, in words and as a table.
+"""Each student's total: points for each lab and over all labs, in words and as a table.
 
 A task is worth one point, or what a points file says: a line `02.3,2` for each task that differs.
 A lab that was not handed in has no number, which is not the same as 0.
@@ -17,8 +17,8 @@ from minititans.files import write_whole
 
 @dataclass(frozen=True)
 class Total:
-    """labs: points by lab, None where nothing was handed in; of: points that could be had;
-    not_graded: files of this student that are in no lab's points."""
+    """labs: points by lab, None where nothing was handed in; of: the most points possible;
+    not_graded: files of this student that do not count towards any lab."""
 
     student: str
     labs: dict[str, float | None]
@@ -51,7 +51,7 @@ def add_up(
 
 
 def table(totals: Sequence[Total]) -> list[list[str]]:
-    """The head, then a line for each student; numbers without needless zeros."""
+    """The header, then a line for each student; numbers without needless zeros."""
     labs = [f"lab {lab}" for lab in totals[0].labs]
     lines = [["student", *labs, "total", "of", "files not graded"]]
     for total in totals:

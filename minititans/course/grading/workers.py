@@ -19,9 +19,9 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 def run_all(
     requests: Sequence[Request], way: str, jobs: int, log: Path
 ) -> Iterator[tuple[Request, str]]:
-    """Each request and how it ended, in the order in which they do.
+    """Each request and how it ended, in the order in which they end.
 
-    way: how to lock submissions in; jobs: how many at a time; log: a file for a zygote's troubles
+    way: how to isolate submissions; jobs: how many at a time; log: a file for a zygote's errors
     """
     left = dict(enumerate(requests))
     while left:
@@ -55,6 +55,6 @@ def start(way: str, jobs: int, log: Path) -> subprocess.Popen:
 
 
 def last_words(log: Path) -> str:
-    """What stopped a zygote: the end of a traceback without the name of the exception."""
+    """What stopped a zygote: the end of a traceback, without the name of the exception."""
     line = log.read_text(errors="replace").strip().rpartition("\n")[2]
     return line.partition(": ")[2] or line

@@ -24,7 +24,7 @@ from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
 from minititans.course.grading.sandbox import Sandbox
 
 WAITING = 3  # how much longer than its processor time a submission may take by the clock
-MOST_SKIPPED = 3  # if a cell ends the process, the submission runs again without it, so many times
+MOST_SKIPPED = 3  # how many times a submission runs again without the cell that ended its process
 OUT_OF_TIME = 10  # exit code of a keeper
 OUTCOMES = {0: "done", OUT_OF_TIME: "out of time", -signal.SIGALRM: "out of time"}
 
@@ -32,7 +32,7 @@ OUTCOMES = {0: "done", OUT_OF_TIME: "out of time", -signal.SIGALRM: "out of time
 @dataclass(frozen=True)
 class Request:
     """source: a copy of the submission; box: an empty folder for it; answers: an empty file
-    for what it says; seed: of the random inputs that its functions meet."""
+    for what it says; seed: of the random inputs for its functions."""
 
     source: str
     lab: str
@@ -57,7 +57,7 @@ def main(way: str, jobs: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(1))
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # nothing that a package prints while it is imported gets between the replies
+    os.dup2(2, 1)  # keeps what a package prints while it is imported out of the replies
     slots = [64 * os.getpid() + job for job in range(jobs)]  # no other grader has them either
     if sys.platform == "linux":  # on macOS a process that has torch loaded must not fork
         preload()
@@ -106,7 +106,7 @@ def start(way: str, number: int, slot: int, request: Request) -> Running:
 
 
 def keep(way: str, slot: int, request: Request, room: Sandbox | None) -> None:
-    """In the keeper: fork the submission's process and wait for it, not too long."""
+    """In the keeper: fork the submission's process and wait for it, but not too long."""
     os.setsid()
     isolation.stop_with_parent(signal.SIGKILL)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -124,7 +124,7 @@ def keep(way: str, slot: int, request: Request, room: Sandbox | None) -> None:
 
         isolation.lock_in(way, slot, request.box, request.limits, size)
         name = Path(request.source).name
-        Path(name).write_bytes(source)  # its copy, to do with as it likes
+        Path(name).write_bytes(source)  # a copy that it may do anything with
         notebook.run(source, name, request.lab, request.seed, seconds, handle, skipped)
 
     while True:

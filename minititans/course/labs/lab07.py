@@ -31,7 +31,7 @@ def square_of_scores(draw):
     hints=(
         "Row i holds the scores of query i. Which columns may it see, and what weight should the "
         "others get?",
-        "A softmax gives weight 0 where the score is −∞. So hide first, and take the softmax then.",
+        "A softmax gives weight 0 where the score is −∞. So hide first, and then take the softmax.",
         "torch.ones(time, time).tril().bool() says who is seen; scores.masked_fill(~seen, "
         "-torch.inf) hides the rest; softmax along the last axis.",
     ),
@@ -49,8 +49,8 @@ def _(scores):
 
 @causal_weights.mistake(
     "hidden after the softmax",
-    "What is hidden has weight 0, but the rows no longer add up to 1: the weight that the future "
-    "had drawn is lost. Hide before the softmax.",
+    "What is hidden has weight 0, but the rows no longer add up to 1: the weight that went to the "
+    "future is lost. Hide before the softmax.",
 )
 def _(scores):
     return scores.softmax(-1).tril()
@@ -74,8 +74,8 @@ def _(scores):
 
 @causal_weights.mistake(
     "does not see itself",
-    "A token does not see itself, so that the first one sees nothing, and the softmax of nothing "
-    "is NaN. In (2) the sum runs to j = i.",
+    "A token does not see itself. Then the first one sees nothing, and the softmax of nothing is "
+    "NaN. In (2) the sum runs to j = i.",
 )
 def _(scores):
     return softmax_under(scores, window_mask(len(scores), len(scores), None).tril(-1))
@@ -83,7 +83,7 @@ def _(scores):
 
 @causal_weights.mistake(
     "softmax along the wrong axis",
-    "The columns add up to 1, and not the rows. Each query distributes its own attention: the "
+    "The columns add up to 1, not the rows. Each query distributes its own attention: the "
     "softmax runs along the keys.",
 )
 def _(scores):
@@ -109,8 +109,8 @@ def window_and_prefix(draw):
         {"prefix": 2, "window": 9, "time": 4},
     ),
     hints=(
-        "The first `prefix` columns are seen by everybody. For the others, write down what i and j "
-        "must fulfil for query i to see token j: there are two conditions.",
+        "Every token sees the first `prefix` columns. For the others, write down when query i may "
+        "see token j: there are two conditions.",
         "Token j is seen if 0 ≤ i − j < window. Column prefix + j belongs to token j.",
         "distance = torch.arange(time)[:, None] − torch.arange(time); seen = (distance >= 0) & "
         "(distance < window); put prefix columns of True before it with torch.cat or F.pad.",
@@ -158,7 +158,7 @@ def _(scores, window, prefix):
 
 @window_weights.mistake(
     "prefix hidden",
-    "Nobody sees the prefix. Its columns come first, and every token may look there.",
+    "No token sees the prefix. Its columns come first, and every token may look there.",
 )
 def _(scores, window, prefix):
     seen = window_mask(len(scores), len(scores), window)
@@ -167,8 +167,8 @@ def _(scores, window, prefix):
 
 @window_weights.mistake(
     "prefix slides out of the window",
-    "The prefix is treated as the first tokens of the text: it leaves the window as the text goes "
-    "on. It should be seen from everywhere.",
+    "The prefix is treated as the first tokens of the text, and drops out of the window as the "
+    "text goes on. Every token should see it.",
 )
 def _(scores, window, prefix):
     seen = window_mask(len(scores), scores.shape[1], window)
@@ -177,8 +177,8 @@ def _(scores, window, prefix):
 
 @window_weights.mistake(
     "prefix at the end",
-    "The prefix is in the last columns in your mask. It is put before the text, so its columns are "
-    "the first.",
+    "In your mask the prefix has the last columns. It is put before the text, so its columns come "
+    "first.",
 )
 def _(scores, window, prefix):
     seen = window_mask(len(scores), len(scores), window)
@@ -223,8 +223,8 @@ def places(a, first):
 
 @rotate.mistake(
     "turned the other way",
-    "Your pairs turn the other way: look at the signs of the sines. Turned by 90°, the point "
-    "(1, 0) should be at (0, 1).",
+    "Your pairs turn the other way: look at the signs of the sines. A turn of 90° should take the "
+    "point (1, 0) to (0, 1).",
 )
 def _(a, b, first):
     both = library_rotate(torch.cat([a, b], -1), -torch.arange(first, first + len(a)))
@@ -233,7 +233,7 @@ def _(a, b, first):
 
 @rotate.mistake(
     "the new a in the new b",
-    "The second number is computed from the first one after it was turned. Both need the old pair.",
+    "You compute the new b from the new a. Both need the old pair.",
 )
 def _(a, b, first):
     speed = 10_000.0 ** (-torch.arange(a.shape[1], dtype=a.dtype) / a.shape[1])
@@ -324,7 +324,7 @@ def _(p, to_query, to_key, to_value):
 
 @feed_forward.mistake(
     "W_V transposed",
-    "W_V is turned on its side. In (20) it stands on the left: its columns are the values.",
+    "W_V is transposed. In (20) it is on the left, so its columns are the values.",
 )
 def _(p, to_query, to_key, to_value):
     return feed_forward(p, to_query, to_key, to_value)[0], p @ to_value.T
@@ -332,7 +332,8 @@ def _(p, to_query, to_key, to_value):
 
 @feed_forward.mistake(
     "divided by √dim",
-    "You divide by the root of dim, the size of a token. What counts is the size of a key.",
+    "You divide by the root of dim, the size of a token. Attention divides by the root of the size "
+    "of a key.",
 )
 def _(p, to_query, to_key, to_value):
     return (p @ to_key.T) @ to_query / p.shape[1] ** 0.5, to_value @ p.T

@@ -64,10 +64,10 @@ def weights(draw, dim: int) -> dict:
     inputs=with_window,
     returns="o [time, dim]",
     hints=(
-        "Follow one token: who reads it first, the memory or attention? What does the second one "
+        "Follow one token: which reads it first, the memory or attention? What does the other one "
         "get to see?",
         "p and x become one sequence. The memory writes all of it; attention slides over its "
-        "answers. In the end drop those that belong to p.",
+        "answers. Finally, drop those that belong to p.",
         "torch.cat([p, x]), then write(...)[0], then attend(y, y, sees(...)) and [len(p):].",
     ),
 )
@@ -122,14 +122,14 @@ def _(W, p, x, theta, window):
 
 @mal.mistake(
     "queries from the words",
-    "The words ask, and the memory's answers are looked at. In (31) the answers do both.",
+    "Your queries are the words, and your keys the memory's answers. In (31) the answers are both.",
 )
 def _(W, p, x, theta, window):
     px = torch.cat([p, x])
     return attend(px, write(W, px, theta)[0], _square(p, x, window))[len(p) :]
 
 
-@mal.mistake("no window", "Every token sees all that came before it. Where is the window?")
+@mal.mistake("no window", "Every token sees everything before it. Where is the window?")
 def _(W, p, x, theta, window):
     return _mal(W, p, x, theta, _square(p, x, None))
 
@@ -143,7 +143,7 @@ def _(W, p, x, theta, window):
 
 @mal.mistake(
     "p in every window",
-    "Here p is seen from everywhere. That is MAG's window with a star; in MAL p drops out of it.",
+    "Here every token sees p. That is MAG's window with a star; in MAL p drops out of the window.",
 )
 def _(W, p, x, theta, window):
     y, _ = write(W, torch.cat([p, x]), theta)
@@ -161,8 +161,8 @@ def two_branches(draw) -> dict:
     inputs=two_branches,
     returns="o [time, dim]",
     hints=(
-        "Two sides, and each is treated in the same way first. Which of them then decides how much "
-        "of the other gets through?",
+        "There are two sides, and each is normalised first. Which of them then decides how much of "
+        "the other gets through?",
         "Each mean is over the last axis only, with keepdim=True, so that it divides each token by "
         "its own number. The weights come after that.",
         "torch.sigmoid turns attention's side into numbers from 0 to 1; times 2, a side of zeros "
@@ -187,7 +187,7 @@ def _(y, m, weight_y, weight_m):
 
 @gate.mistake(
     "factor of two missing",
-    "The gate only reaches from 0 to 1: it can make smaller, but never larger. Where is the 2?",
+    "Your gate goes from 0 to 1: it can shrink a number, but never enlarge it. Where is the 2?",
 )
 def _(y, m, weight_y, weight_m):
     return gate(y, m, weight_y, weight_m) / 2
@@ -205,7 +205,7 @@ def _(y, m, weight_y, weight_m):
     return 2 * torch.sigmoid(norm(y, weight_y)) * weight_m * m
 
 
-@gate.mistake("no sigmoid", "The sides are multiplied as they are: what makes a gate of y?")
+@gate.mistake("no sigmoid", "The sides are multiplied as they are: what turns y into a gate?")
 def _(y, m, weight_y, weight_m):
     return 2 * norm(y, weight_y) * norm(m, weight_m, SILENT)
 
@@ -217,7 +217,7 @@ def _(y, m, weight_y, weight_m):
 
 @gate.mistake(
     "norm over the tokens",
-    "The mean runs over the tokens: then a token's answer depends on later ones. It belongs to the "
+    "The mean runs over the tokens: then a token's answer depends on later ones. Take it over the "
     "numbers of one token.",
 )
 def _(y, m, weight_y, weight_m):
@@ -233,8 +233,8 @@ def _(y, m, weight_y, weight_m):
 
 @gate.mistake(
     "memory never silent",
-    "The memory's side is divided by its length alone, and so its noise is as loud as its answers. "
-    "Add 1 to the mean there.",
+    "On the memory's side almost nothing is added to the mean, so its noise is as loud as its "
+    "answers. Add 1 to the mean there.",
 )
 def _(y, m, weight_y, weight_m):
     return 2 * torch.sigmoid(norm(y, weight_y)) * norm(m, weight_m)
@@ -251,7 +251,8 @@ def with_window_and_gate(draw) -> dict:
     inputs=with_window_and_gate,
     returns="o [time, dim]",
     hints=(
-        "Two branches from the same words. Write each of them alone, then put your gate between.",
+        "There are two branches that read the same words. Write each of them alone, then join them "
+        "with your gate.",
         "For attention the queries are the tokens of x, and the context is p and x. Its mask has "
         "two parts side by side: all True for p, the sliding window for x.",
         "The memory writes torch.cat([p, x]); of its answers keep those from len(p) on. Then "
@@ -287,8 +288,8 @@ def _(W, p, x, theta, window, weight_y, weight_m):
 
 @mag.mistake(
     "p drops out of the window",
-    "Here p is a part of the sliding window, and after a few tokens out of sight. The star in (27) "
-    "keeps it visible.",
+    "Here p is part of the sliding window, and drops out of sight after a few tokens. The star in "
+    "(27) keeps it visible.",
 )
 def _(W, p, x, theta, window, weight_y, weight_m):
     y, m = _branches(W, p, x, theta, window, _square(p, x, window)[len(p) :])
@@ -341,7 +342,7 @@ def a_segment(draw) -> dict:
     hints=(
         "Five lines, in the table's order. Which of them ask the memory, and which one writes?",
         "The context is torch.cat([p, h, S]), so the mask has three parts side by side: all True, "
-        "and twice the lower triangle with its diagonal.",
+        "and then the lower triangle with its diagonal, twice.",
         "write(W, y, theta) gives both what (24) and what (25) need: the answers after each write, "
         "and the memory at the end.",
     ),
@@ -372,8 +373,8 @@ def _(W, p, S, theta, weight_y, weight_m):
 
 @mac_segment.mistake(
     "all of h visible",
-    "A token sees what the memory says about later tokens, and so learns which ones they are. h_j "
-    "may be seen from token j on.",
+    "A token sees what the memory says about later tokens, and so learns which ones they are. Only "
+    "token j and those after it may see h_j.",
 )
 def _(W, p, S, theta, weight_y, weight_m):
     visible = segment_mask(len(S), len(S), len(p), literal=True)

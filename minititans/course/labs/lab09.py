@@ -29,9 +29,9 @@ def are_very_large(x):
     returns="bits []",
     corners=({"logits": are_very_large},),
     hints=(
-        "How many bits does a byte cost that was expected with probability ½, with ¼, with 1?",
-        "−log₂ p of the byte that came, averaged over all bytes of all rows. A softmax over the "
-        "last axis makes probabilities of logits.",
+        "How many bits does a byte cost if it was expected with probability ½? With ¼? With 1?",
+        "Take −log₂ p of the byte that came, and average over all bytes of all rows. A softmax "
+        "over the last axis turns logits into probabilities.",
         "F.cross_entropy(logits.flatten(0, 1), targets.flatten()) is the same average with the "
         "natural logarithm. And log₂ p is ln p / ln 2.",
     ),
@@ -63,7 +63,7 @@ def _(logits, targets):
 
 @bits_per_byte.mistake(
     "the likeliest byte",
-    "You take the byte that the model found likeliest. What costs is the byte that came.",
+    "You count the byte that the model found likeliest. The cost is that of the byte that came.",
 )
 def _(logits, targets):
     return bits_per_byte(logits, logits.argmax(-1))
@@ -71,8 +71,8 @@ def _(logits, targets):
 
 @bits_per_byte.mistake(
     "mean of the probabilities",
-    "First the probabilities are averaged, then the logarithm is taken. Every byte has its own "
-    "cost: first the logarithm, then the average.",
+    "You average the probabilities and then take the logarithm. Every byte has its own cost: first "
+    "the logarithm, then the average.",
 )
 def _(logits, targets):
     return -torch.exp(-_nats(logits, targets)).mean().log2()
@@ -89,8 +89,8 @@ def _(logits, targets):
 
 @bits_per_byte.mistake(
     "softmax first, logarithm second",
-    "Softmax first and the logarithm afterwards: a probability that rounds to 0 then costs "
-    "infinitely much. log_softmax does both in one and never rounds to 0.",
+    "You take the softmax first and the logarithm afterwards: a probability that rounds to 0 then "
+    "costs infinitely much. log_softmax does both at once and never rounds to 0.",
 )
 def _(logits, targets):
     return -logits.softmax(-1).gather(-1, targets[..., None]).log2().mean()
@@ -153,7 +153,8 @@ def _(W, keys, values, theta, query, target):
 
 @outer_loss.mistake(
     "surprise at the first weights",
-    "Every surprise is measured at the start W. By the second one the memory has read a pair.",
+    "Every surprise is measured with the first W. By the second pair, the memory has already read "
+    "one.",
 )
 def _(W, keys, values, theta, query, target):
     errors = values - keys @ W.T
@@ -182,7 +183,7 @@ def _(W, keys, values, theta, query, target):
 
 
 @outer_loss.mistake(
-    "starts with zeros", "The memory starts with zeros. It starts with W: that is to be learned."
+    "starts with zeros", "Your memory starts with zeros. It should start with W, which is learned."
 )
 def _(W, keys, values, theta, query, target):
     return outer_loss(torch.zeros_like(W), keys, values, theta, query, target)
@@ -190,8 +191,8 @@ def _(W, keys, values, theta, query, target):
 
 @outer_loss.mistake(
     "cut off from the start",
-    "The numbers are right, but the memory that is asked is cut off from what it started with. "
-    "Then nothing can be learned about the start.",
+    "The numbers are right, but the memory that is asked is cut off from what it started with, so "
+    "that no gradient reaches the start.",
 )
 def _(W, keys, values, theta, query, target):
     return _asked(after_reading(W, keys, values, theta).detach(), query, target)
@@ -235,8 +236,8 @@ def _gradient(W, keys, values, theta, query, target, through=lambda n: n.flip(0)
 
 @start_gradient.mistake(
     "not through the writes",
-    "This is the gradient with respect to the memory *after* all writes. To the start it has to "
-    "go back through them: where a write has replaced what the start said, the start no longer "
+    "This is the gradient with respect to the memory *after* all writes. To reach the start it has "
+    "to go back through them: where a write has replaced what the start said, the start no longer "
     "matters.",
 )
 def _(*given):
@@ -270,7 +271,7 @@ def _(W, *rest):
 
 @start_gradient.mistake(
     "sign of the gradient",
-    "Your answer points exactly the other way: which way round is the difference?",
+    "Your answer has the opposite sign: which way round is the difference?",
 )
 def _(*given):
     return -_gradient(*given)
@@ -332,7 +333,7 @@ def _(W, keys, values, theta, queries, targets, rate):
     return outer_step(W, keys, values, theta, queries, targets, rate * len(keys))
 
 
-@outer_step.mistake("rate forgotten", "The rate is not used: every step has full length.")
+@outer_step.mistake("rate forgotten", "The rate is not used: the whole gradient is subtracted.")
 def _(W, keys, values, theta, queries, targets, rate):
     return outer_step(W, keys, values, theta, queries, targets, torch.ones_like(rate))
 
@@ -404,8 +405,8 @@ def _pieces(W, S, keys, values, theta, eta, alpha, piece, enter, leave=lambda x:
     returns=("y [time, d_value]", "W [d_value, d_key]", "S [d_value, d_key]"),
     corners=({"piece": 3, "time": 7}, {"piece": 4, "time": 4}, {"piece": 5, "time": 3}),
     hints=(
-        "The numbers are those of reading the whole text at once. Only gradients know of pieces: "
-        "what must a gradient not pass?",
+        "The numbers are those of reading the whole text at once. Only gradients know about "
+        "pieces: what must a gradient not pass?",
         "Loop over the tokens. At the end of a piece, and at the end of the text, both parts of "
         "the state are cut off: W = W.detach(), and S likewise.",
         "After token t: (t + 1) % piece == 0 or t + 1 == len(keys). Cut off after the reading, so "
@@ -427,8 +428,8 @@ def _(*given):
 
 @read_in_pieces.mistake(
     "last state not cut off",
-    "The state that you return still hangs on the graph of the last piece. The next call would go "
-    "back into this one: what is handed on is cut off, at the end too.",
+    "The state that you return is still part of the last piece's graph, so the gradients of the "
+    "next call would go back into this one. Cut the state off at the end, too.",
 )
 def _(*given):
     time, piece = len(given[2]), given[-1]
@@ -468,7 +469,7 @@ def _(W, S, *rest):
 
 @read_in_pieces.mistake(
     "momentum not carried",
-    "W is handed on, but the momentum starts at zero with every piece but the first.",
+    "W is handed on, but the momentum starts at zero in every piece but the first.",
 )
 def _(W, S, *rest):
     first = iter([S])

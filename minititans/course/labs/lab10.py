@@ -64,7 +64,7 @@ def _rows(noise, starts, key, value, mark=MARK, asked=ASK, question=True):
 
 @haystack.mistake(
     "one place for all rows",
-    "Every row has its needle at the place of the first row. starts holds one place for each row.",
+    "Every row has its needle where the first row has it. starts holds one place per row.",
 )
 def _(noise, starts, key, value):
     return _rows(noise, starts[:1].expand_as(starts), key, value)
@@ -81,7 +81,7 @@ def _(noise, starts, key, value):
 
 @haystack.mistake(
     "MARK and ASK swapped",
-    "MARK and ASK have changed places: MARK announces the fact, ASK the question.",
+    "MARK and ASK are swapped: MARK announces the fact, ASK the question.",
 )
 def _(noise, starts, key, value):
     return _rows(noise, starts, key, value, mark=ASK, asked=MARK)
@@ -113,7 +113,7 @@ def _(noise, starts, key, value):
 
 @haystack.mistake(
     "value before key",
-    "Key and value have changed places. First comes the key, by which the value is asked for.",
+    "Key and value are swapped. The key comes first: it is what the question asks for.",
 )
 def _(noise, starts, key, value):
     facts, width = torch.cat([value, key[:, None]], 1), 2 + value.shape[1]
@@ -124,8 +124,8 @@ def _(noise, starts, key, value):
 
 @haystack.mistake(
     "question without its answer",
-    "The rows end with the key. The answer belongs to the row too: it is what the model is "
-    "compared with, and when a value has several tokens, the model reads each after it was asked.",
+    "The rows end with the key. The answer belongs to the row, too: the model is compared with it, "
+    "and when a value has several tokens, the model reads each one before it says the next.",
 )
 def _(noise, starts, key, value):
     tokens = _rows(noise, starts, key, value, question=False)
@@ -153,9 +153,9 @@ def tokens_and_width(draw) -> dict:
         "At which place does a language model say the last token of a row: at the last place, or "
         "one earlier?",
         "The target at place t is the token at t + 1. Only the last value_tokens tokens of a row "
-        "count, so only so many places have a target, and the last place of all has none.",
-        "Begin with torch.full_like(tokens, IGNORE). Then fill the places −value_tokens − 1 up to, "
-        "but not including, −1.",
+        "count, so only that many places have a target, and the last place of all has none.",
+        "Begin with torch.full_like(tokens, IGNORE). Then fill the places from −value_tokens − 1 "
+        "up to, but not including, −1.",
     ),
 )
 def targets_of(tokens, value_tokens):
@@ -166,8 +166,8 @@ def targets_of(tokens, value_tokens):
 
 @targets_of.mistake(
     "not shifted",
-    "The targets are at the places of the tokens themselves. There the model has read the token "
-    "already and only needs to repeat it: it would learn to copy, not to remember.",
+    "The targets are at the places of the tokens themselves. There the model has already read the "
+    "token and only needs to repeat it: it would learn to copy, not to remember.",
 )
 def _(tokens, value_tokens):
     targets = torch.full_like(tokens, IGNORE)
@@ -186,7 +186,7 @@ def _(tokens, value_tokens):
 
 @targets_of.mistake(
     "the key too",
-    "The key is a target too. Which key will be asked for, nobody can know beforehand.",
+    "The key is a target too. Nobody can know in advance which key will be asked for.",
 )
 def _(tokens, value_tokens):
     return targets_of(tokens, value_tokens + 1)
@@ -204,8 +204,7 @@ def _(tokens, value_tokens):
 
 @targets_of.mistake(
     "zero for IGNORE",
-    "Where nothing is asked you have 0, which is the token MARK. IGNORE is what the loss leaves "
-    "out.",
+    "Where nothing is asked you have 0, which is the token MARK. The loss leaves out IGNORE.",
 )
 def _(tokens, value_tokens):
     targets = targets_of(tokens, value_tokens)
@@ -263,8 +262,8 @@ def _right(logits, targets):
 
 @found.mistake(
     "share of the tokens",
-    "This is the share of a value's tokens that are right. Half a number is no number: a needle is "
-    "found when all of its tokens are.",
+    "This is the share of a value's tokens that are right. Half a number is of no use: a needle is "
+    "found when all of its tokens are right.",
 )
 def _(logits, targets):
     asked = targets != IGNORE
@@ -273,7 +272,7 @@ def _(logits, targets):
 
 @found.mistake(
     "one token is enough",
-    "One right token is enough for you. A needle is found when all of its tokens are right.",
+    "You accept a single right token. A needle is found when all of its tokens are right.",
 )
 def _(logits, targets):
     return (logits.argmax(-1) == targets).any(1).to(logits.dtype)
@@ -289,8 +288,8 @@ def _(logits, targets):
 
 @found.mistake(
     "shifted twice",
-    "You shift the targets against the logits. They are shifted already: at place t is what the "
-    "model should say at t.",
+    "You shift the targets against the logits. They are already shifted: the target at place t is "
+    "what the model should say there.",
 )
 def _(logits, targets):
     right = _right(logits[:, :-1], targets[:, 1:])
@@ -356,7 +355,7 @@ def _(found, depth, bins):
 
 @by_depth.mistake(
     "counts for shares",
-    "These are numbers of needles. With more haystacks they would grow; a share does not.",
+    "You count needles. With more haystacks a count grows; a share does not.",
 )
 def _(found, depth, bins):
     part = (depth * bins).long().clamp(max=bins - 1)
@@ -365,8 +364,8 @@ def _(found, depth, bins):
 
 @by_depth.mistake(
     "divided by all haystacks",
-    "You divide by the number of all haystacks. A share is of those whose needle "
-    "lies in that part.",
+    "You divide by the number of all haystacks. Divide by the number of those whose needle lies in "
+    "that part.",
 )
 def _(found, depth, bins):
     part = (depth * bins).long().clamp(max=bins - 1)
@@ -420,8 +419,8 @@ def old_and_new(draw) -> dict:
         {"old": 0.49, "new": 0.51},
     ),
     hints=(
-        "A memory that cannot learn a new needle: does it tell you anything that its old one is "
-        "gone too?",
+        "Take a memory that cannot learn a new needle. Does it tell you anything more that the old "
+        "one is gone too?",
         "Ask about the new needle first. If it is lost, the memory is dead, whatever became of the "
         "old one. Only then does the old one tell forgetting from keeping.",
         "torch.where(new < 0.5, DIES, torch.where(old < 0.5, FORGETS, KEEPS)) is a tensor of whole "
@@ -453,8 +452,8 @@ def _(old, new):
 
 @verdict.mistake(
     "forgetting and dying swapped",
-    "Forgetting and dying have changed places. Which of the two takes the old needles, and which "
-    "lets no new one in?",
+    "Forgetting and dying are swapped. Which of the two takes the old needles, and which lets no "
+    "new one in?",
 )
 def _(old, new):
     return torch.where(new < 0.5, FORGETS, torch.where(old < 0.5, DIES, KEEPS))
@@ -462,7 +461,7 @@ def _(old, new):
 
 @verdict.mistake(
     "one half is lost",
-    "At exactly one half you say lost. Lost is *below* one half.",
+    "You call a probability of exactly one half lost. Lost is *below* one half.",
 )
 def _(old, new):
     return torch.where(new <= 0.5, DIES, torch.where(old <= 0.5, FORGETS, KEEPS))

@@ -1,6 +1,6 @@
 """JupyterLab, or Notebook 7, in a real browser: to test the widgets and take screenshots.
 
-Needs Chromium, and playwright (in the extra `test`) to steer it. Playwright's own browsers are
+Needs Chromium, and playwright (in the extra `test`) to control it. Playwright's own browsers are
 not needed: any Chromium or Chrome on the path will do.
 """
 
@@ -27,7 +27,7 @@ QUIET = (
 )  # fmt: skip
 SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-    # Every cell is on the page, also those that are out of sight.
+    # Every cell is on the page, even those that are out of sight.
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
 }
 KERNEL = "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status"
@@ -52,7 +52,7 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, (named, *BROWSERS) if named else BROWSERS)), None)
 
 
-# The two programs: the option that lets a test steer it, and where it shows a notebook alone.
+# The two programs: the option that lets a test control it, and where it shows a notebook alone.
 PROGRAMS = {
     "jupyterlab": ("LabApp", "doc/tree"),
     "notebook": ("JupyterNotebookApp", "notebooks"),

@@ -1,17 +1,17 @@
 """Notebooks are written as `.py` files and built into executed `.ipynb` files beside them.
 
     python -m minititans.course.making.build           run every notebook and store what it printed
-    python -m minititans.course.making.build --check   say which stored notebook is out of step
+    python -m minititans.course.making.build --check   say which stored notebook is out of date
 
 A build leaves nothing in the file that changes from run to run: no times, no random cell ids,
-no widget state. Two builds of the same source give the same bytes: a difference means something.
+no widget state. Two builds of the same source give the same bytes, so a difference means something.
 How long a notebook ran is kept beside it in `times.json`, and what it claims in `docs/claims.md`.
 
-Two tags fold a part of a cell, one click from the reader:
+Two tags fold part of a cell; the reader opens it with a click:
 
     # %% tags=["hide-source"]   folds the code: for a claim whose condition takes more than a line
-    # %% tags=["predict"]       folds what it showed, until the cell is run: for a picture that the
-                                words before it ask the reader to predict
+    # %% tags=["predict"]       folds the output until the cell is run: for a picture that the text
+                                before it asks the reader to predict
 """
 
 import argparse
@@ -32,8 +32,9 @@ from minititans.course.making.nbgrader_cells import mark_cells
 
 FOLDERS = ("notebooks", "solutions")
 TIMEOUT = 120  # seconds a cell may take
+BUDGET = 60  # seconds a notebook of the course may take
 HIDE, PREDICT = "hide-source", "predict"  # tags of cells
-FOLDS = {HIDE: "source_hidden", PREDICT: "outputs_hidden"}  # what JupyterLab calls them
+FOLDS = {HIDE: "source_hidden", PREDICT: "outputs_hidden"}  # JupyterLab's names for what they fold
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -66,7 +67,7 @@ def build(source: Path) -> None:
     for cell in notebook.cells:
         join_streams(cell)
         for output in cell.get("outputs", []):
-            # A widget that no kernel answers for is an error message; its picture says more.
+            # Without a kernel, a widget is only an error message; its picture says more.
             if "image/png" in output.get("data", {}):
                 output.data.pop(WIDGET, None)
     temporary = source.with_suffix(".ipynb.tmp")
@@ -77,7 +78,7 @@ def build(source: Path) -> None:
 
 
 def join_streams(cell: nbformat.NotebookNode) -> None:
-    """What a cell printed as one output: a busy machine sends it in pieces."""
+    """Join what a cell printed into one output: a busy machine sends it in pieces."""
     joined = []
     for output in cell.get("outputs", []):
         if joined and output.get("name") and output.get("name") == joined[-1].get("name"):
@@ -89,7 +90,7 @@ def join_streams(cell: nbformat.NotebookNode) -> None:
 
 
 def run(source: Path) -> tuple[nbformat.NotebookNode, float]:
-    """Run a notebook from nothing: the executed notebook, and the seconds it took."""
+    """Run a notebook in a new kernel: the executed notebook, and the seconds it took."""
     notebook = read_source(source)
     resources = {"metadata": {"path": source.parent}}
     client = NotebookClient(
@@ -99,19 +100,19 @@ def run(source: Path) -> tuple[nbformat.NotebookNode, float]:
     wall, work = time.perf_counter(), kernel_work()
     client.execute()
     wall, work = time.perf_counter() - wall, kernel_work() - work
-    # On a machine that is busy with other things a kernel mostly waits, and what it worked is
-    # nearer to the truth. (Windows does not count the work of finished processes.)
+    # On a machine that is busy with other things a kernel mostly waits, and its processor time is
+    # nearer to the truth. (Windows does not report that of finished processes.)
     return notebook, min(wall, work) if work else wall
 
 
 def kernel_work() -> float:
-    """Seconds that finished child processes, which kernels are, kept processors busy."""
+    """The processor time, in seconds, of finished child processes, among them kernels."""
     spent = os.times()
     return spent.children_user + spent.children_system
 
 
 def remember_time(source: Path, seconds: float) -> None:
-    """Store how long this code ran, unless it ran about as long as it says there."""
+    """Store how long this code ran, unless about the same time is stored already."""
     kept = times(source.parent)
     code = code_hash(source)
     old = kept.get(source.stem, {"code": "", "seconds": 0.0})
@@ -123,19 +124,19 @@ def remember_time(source: Path, seconds: float) -> None:
 
 
 def times(folder: Path) -> dict[str, dict]:
-    """A notebook's name to the seconds it took when built, and the hash of the code that did."""
+    """For each notebook, the seconds it took when it was built, and the hash of its code."""
     path = folder / "times.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def code_hash(source: Path) -> str:
-    """Changes when a code cell does; words may be edited without a new measurement."""
+    """Changes when a code cell changes; text may be edited without a new measurement."""
     cells = [cell.source for cell in read_source(source).cells if cell.cell_type == "code"]
     return hashlib.sha256("\n\n".join(cells).encode()).hexdigest()[:16]
 
 
 def problems(source: Path) -> list[str]:
-    """What is wrong with the stored notebook: empty when it is in step with its source."""
+    """What is wrong with the stored notebook: empty when it matches its source."""
     stored_path = source.with_suffix(".ipynb")
     if not stored_path.exists():
         return [f"{stored_path.name} has not been built"]
@@ -158,7 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m minititans.course.making.build", description="Build the course's notebooks."
     )
     parser.add_argument("only", nargs="*", help="build only what contains this: 02, notebooks/02")
-    parser.add_argument("--check", action="store_true", help="build nothing, say what is stale")
+    parser.add_argument("--check", action="store_true", help="build nothing; say what is stale")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository's folder")
     options = parser.parse_args(arguments)
     chosen = [
@@ -172,7 +173,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     if options.check:
         found = [problem for source in chosen for problem in problems(source)]
-        print("\n".join(found) or "All notebooks are in step with their sources.")
+        print("\n".join(found) or "All notebooks match their sources.")
         return 1 if found else 0
     for source in (bar := tqdm(chosen, unit="notebook", file=sys.stdout)):
         bar.set_postfix_str(source.name)

@@ -1,6 +1,6 @@
 """`docs/claims.md`: every claim of the stored notebooks, and what does not reproduce.
 
-python -m minititans.course.making.claim_list    write it; `make notebooks` does, too
+python -m minititans.course.making.claim_list    write the page again, as `make notebooks` does
 """
 
 import re
@@ -15,11 +15,11 @@ from minititans.course.claims import ABSENT, HOLDS
 PAGE = Path("docs/claims.md")
 OPENING = """# What the course claims
 
-Each line below was printed by a notebook when its condition held, in the run that is stored; a
-notebook whose claim is false stops. Where chance plays a part, a claim holds over several seeds.
-Beside it stands what of the paper it belongs to; the paper need not say the same. "Ours" means
-that the paper has nothing of the kind. This page is generated from the stored notebooks by
-`make notebooks`.
+Each line below was printed by a notebook because its condition held in the run that is stored; a
+notebook whose claim is false stops. Where chance plays a part, a claim holds over several seeds
+unless it says otherwise. Beside each claim is the place in the paper that it is about; the paper
+need not say the same. "Ours" means that the paper has nothing of the kind. `make notebooks` makes
+this page from the stored notebooks.
 """
 LINE = re.compile(r"(?P<sentence>.*?)(?: \[(?P<belongs_to>[^\[\]]*)\])?")
 

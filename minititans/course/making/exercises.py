@@ -1,10 +1,10 @@
-"""Exercises are made from solutions: what stands between the markers becomes a hole.
+"""Exercises are made from solutions: whatever is between the markers becomes a hole.
 
     python -m minititans.course.making.exercises           write exercises/ from solutions/
-    python -m minititans.course.making.exercises --check   say which exercise is out of step
+    python -m minititans.course.making.exercises --check   say which exercise is out of date
 
 A hole raises `NotImplementedError` with the first sentence of its function's docstring, which says
-what to do. An exercise that somebody has worked on is kept under another name, never lost.
+what to do. An exercise that somebody has worked on is kept under another name; it is never lost.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from minititans.course.making.build import read_source
 from minititans.course.making.nbgrader_cells import BEGIN, CHECK, END
 from minititans.files import write_whole
 
-MANIFEST = ".generated.json"  # in exercises/: what was written there last, to notice own work
+MANIFEST = ".generated.json"  # in exercises/: what was last written there, to notice changes
 WIDTH = 100
 
 
@@ -52,7 +52,7 @@ def exercise_text(solution: str) -> str:
             around = [f for f in functions if f.lineno < number <= f.end_lineno]
             outer = next((f for f in around if f.name in ids), None)
             if outer is None:
-                raise ValueError(f"line {number}: this hole is in no function that is checked")
+                raise ValueError(f"line {number}: this hole is not in a function that is checked")
             what = (ast.get_docstring(outer) or "").split("\n")[0]
             if not what:
                 raise ValueError(f"line {number}: {outer.name} has no docstring to say what to do")
@@ -77,7 +77,7 @@ def _stub(indent: str, message: str) -> list[str]:
 
 
 def generate(source: Path) -> dict[str, str]:
-    """The two files of an exercise, name to contents: the source, and the notebook, not run."""
+    """The two files of an exercise, name to contents: the source, and the notebook before a run."""
     text = exercise_text(source.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         exercise = Path(folder) / source.name
@@ -99,11 +99,11 @@ def differences(root: Path) -> list[str]:
             elif path.read_text(encoding="utf-8") != contents:
                 found.append(f"exercises/{name} differs from what solutions/{source.name} gives")
     here = {path.name for path in folder.glob("*.*") if path.is_file()}
-    return found + [f"exercises/{name} comes from no solution" for name in sorted(here - names)]
+    return found + [f"exercises/{name} has no solution" for name in sorted(here - names)]
 
 
 def write(root: Path) -> list[str]:
-    """Write every exercise anew; returns what to tell: which files were kept aside."""
+    """Write every exercise again; returns what to report: which files were set aside."""
     folder = root / "exercises"
     folder.mkdir(exist_ok=True)
     manifest_path = folder / MANIFEST
@@ -118,7 +118,7 @@ def write(root: Path) -> list[str]:
                 if old not in (written[name], manifest.get(name)):
                     kept = _free_name(path)
                     os.replace(path, kept)
-                    told.append(f"{name} held work of yours: it is now {kept.name}")
+                    told.append(f"{name} held work of yours, which is now in {kept.name}")
             with write_whole(path) as temporary:
                 temporary.write_text(contents, encoding="utf-8", newline="\n")
     with write_whole(manifest_path) as temporary:
@@ -127,7 +127,7 @@ def write(root: Path) -> list[str]:
 
 
 def _fingerprint(name: str, contents: str) -> str:
-    """Of what somebody can have written: a notebook's cells without what running them showed."""
+    """Of what somebody can have written: a notebook's cells without their output."""
     if name.endswith(".ipynb"):
         with contextlib.suppress(Exception):  # a broken notebook may still be somebody's
             contents = repr([cell["source"] for cell in nbformat.reads(contents, 4).cells])
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m minititans.course.making.exercises",
         description="Make exercises from solutions.",
     )
-    parser.add_argument("--check", action="store_true", help="write nothing, say what differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; say what differs")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository's folder")
     options = parser.parse_args(arguments)
     if not solutions(options.root):
@@ -162,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     if options.check:
         found = differences(options.root)
-        print("\n".join(found) or "All exercises are what their solutions give.")
+        print("\n".join(found) or "All exercises match their solutions.")
         return 1 if found else 0
     print("\n".join([*write(options.root), "Wrote exercises/."]))
     return 0

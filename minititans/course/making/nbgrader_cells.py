@@ -1,6 +1,6 @@
-"""Cell metadata by which nbgrader knows what the student writes and what is graded.
+"""Cell metadata that tells nbgrader what the student writes and what is graded.
 
-With it `nbgrader generate_assignment` takes the notebooks in `solutions/` as they are, and
+With it, `nbgrader generate_assignment` takes the notebooks in `solutions/` as they are, and
 `nbgrader autograde` gives a point for each `check` that does not stop the notebook.
 """
 

@@ -43,7 +43,7 @@ def take(shot: Shot, lab: Lab, chromium, folder: Path) -> Path:
     run_all(page)
     explorer = page.locator(".minititans-explorer").nth(shot.number)
     explorer.wait_for()
-    # From a little above the widget, so that the words before it are in the picture too.
+    # From a little above the widget, so that the text before it is in the picture too.
     explorer.evaluate("widget => widget.closest('.jp-Cell').scrollIntoView({block: 'end'})")
     page.wait_for_timeout(2000)  # until it is drawn
     path = folder / f"{shot.name}.png"

@@ -1,9 +1,9 @@
-"""The chunked form with its derivatives written by hand, for CPUs: same numbers, more speed.
+"""The chunked form with hand-written derivatives, for CPUs: the same numbers, faster.
 
 rule         `fast`, with the arguments and results of `chunked`
 gates        the products of gates
 writing      the loop over chunks
-recall       what the way back needs to know again
+recall       what the backward pass needs again
 backward     back through one chunk
 """
 

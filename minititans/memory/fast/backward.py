@@ -18,7 +18,7 @@ from minititans.memory.network import narrowed, widened
 
 
 class Derivatives(NamedTuple):
-    """With respect to what a chunk began with and what its surprise consists of, by layer."""
+    """With respect to what a chunk started with and what its surprise consists of, by layer."""
 
     W: Layers
     S: Layers
@@ -29,11 +29,10 @@ class Derivatives(NamedTuple):
 def chunk_back(
     rule: Rule, chunk: Recalled, d: Derivatives, d_W_after: Layers, d_S_after: Layers
 ) -> tuple[Derivatives, list[Tensor | None], list[Tensor]]:
-    """From W and S after a chunk to all before it.
+    """From W and S after a chunk to everything before it.
 
-    Returns `Derivatives`, in which A begins with that of the keys; those with respect to the
-    weights where surprise was measured; and those of the values, the last rows of `Products` and
-    `Before`.
+    Returns `Derivatives`, in which A begins with the keys'; those with respect to the weights
+    where surprise was measured; and those of the values, the last rows of `Products` and `Before`.
     """
     below = [Below(*chunk.below[i : i + 6]) for i in range(0, len(chunk.below), 6)]
     d_P = write_back(chunk, d, d_W_after, d_S_after)
@@ -126,7 +125,7 @@ def exact_back(
 def frozen_back(
     chunk: Recalled, d: Derivatives, d_at: list[Tensor | None], d_back: Tensor | None
 ) -> Tensor:
-    """Through `E = V − A Wᵀ` and `back = E W`, at the weights with which the chunk began."""
+    """Through `E = V − A Wᵀ` and `back = E W`, at the weights the chunk started with."""
     A, E, W = chunk.A[-1], chunk.E[-1], chunk.at[-1]
     d_v = d.E[-1] if d_back is None else torch.baddbmm(d.E[-1], d_back, W.mT)
     d.A[-1] = torch.baddbmm(d.A[-1], d_v, W, alpha=-1)
@@ -142,7 +141,7 @@ def path_back(
     """Through `path`: from what enters the last layer to the keys."""
     for l in reversed(range(len(below))):
         layer, a, d_sum, d_norm = below[l], chunk.A[l + 1], d.A[l + 1], d_norms[l]
-        if d_norm is not None:  # unit, and the length that the way back has divided by
+        if d_norm is not None:  # unit, and the length that `errors_below` divides by
             along = dot(a, d_sum) - d_norm * layer.norm
             d_sum = torch.addcmul(d_sum, a, along, value=-1) / layer.norm
         d_z = torch.addcmul(layer.slope * d_sum, layer.bend, d_slopes[l])

@@ -1,4 +1,4 @@
-"""What the derivatives that are written by hand have in common.
+"""What the hand-written derivatives have in common.
 
 `d_x` is the derivative of whatever is being minimised with respect to x.
 """
@@ -9,21 +9,21 @@ from torch.autograd import Function
 
 
 def call(function: type[Function], *inputs):
-    """`function.apply`, or only its forward pass where nothing is to be differentiated."""
+    """`function.apply`, or only its forward pass where no derivative is needed."""
     return function.apply(*inputs) if torch.is_grad_enabled() else function.forward(*inputs)
 
 
 def given(d_outputs, outputs) -> list[Tensor]:
     """The derivatives, with zeros for outputs on which nothing depends.
 
-    Zeros like the others: under vmap they too have its axis.
+    The zeros are made like the others, so that under vmap they too have its axis.
     """
     one = next(x for x in (*d_outputs, *outputs) if x is not None)
     return [one.new_zeros(y.shape) if d is None else d for d, y in zip(d_outputs, outputs)]
 
 
 def dot(x: Tensor, y: Tensor, axes: int | tuple[int, int] = -1) -> Tensor:
-    """Inner products along the axes, which stay with length 1. Faster than bmm with a vector."""
+    """Inner products along the axes, which are kept at size 1. Faster than bmm with a vector."""
     return (x * y).sum(axes, keepdim=True)
 
 

@@ -1,6 +1,6 @@
-"""The products of gates that describe a chunk, with their derivative by hand.
+"""The products of gates that describe a chunk, with a hand-written derivative.
 
-Each is a recurrence over the chunk's tokens that begins with m = β = 1 and everything else 0:
+Each is a recurrence over the chunk's tokens that starts with m = β = 1 and everything else 0:
 
     H_t = eta_t H_{t−1} + theta_t e_t        G_t = (1 − alpha_t) G_{t−1} + H_t        e_t: 1 at t
     m_t = eta_t m_{t−1}                      f_t = (1 − alpha_t) f_{t−1} + m_t
@@ -23,7 +23,7 @@ from minititans.precision import in_full_precision
 
 
 def chunk_products(theta: Tensor, eta: Tensor, alpha: Tensor) -> Products:
-    """As the plain one from gates `[rows, b]`, but of H and m only the last rows."""
+    """Like the plain one, from gates `[rows, b]`, but with only the last rows of H and m."""
     keep = 1 - alpha
     E, D = segment_products(torch.stack([eta, keep]))  # [rows, b, b]
     return Products(*call(_ChunkProducts, theta, eta, keep, E, D))
@@ -56,13 +56,13 @@ class _ChunkProducts(Function):
         d_f, d_beta = dot(D, d_f, 1).mT, dot(D, d_beta, 1).mT  # [rows, b, 1]
         d_H = torch.bmm(E.mT, d_G).addcmul_(E[:, -1, :, None], d_H_last)
         d_m = dot(E, d_f, 1).mT + E[:, -1, :, None] * d_m_last
-        # A gate multiplies what the token before has left.
+        # A gate multiplies what the token before has left behind.
         d_eta = dot(d_H[:, 1:], H[:, :-1]) + d_m[:, 1:] * m[:, :-1]
         d_keep = dot(d_G[:, 1:], G[:, :-1]) + d_f[:, 1:] * f[:, :-1]
         d_keep = d_keep + d_beta[:, 1:] * beta[:, :-1]
         d_eta = torch.cat([d_m[:, :1], d_eta], 1).squeeze(-1)
         d_keep = torch.cat([d_beta[:, :1], d_keep], 1).squeeze(-1)
-        # None for E and D: they are functions of eta and keep, and have been followed to these.
+        # None for E and D: they are functions of eta and keep, whose derivatives include them.
         return d_H.diagonal(dim1=1, dim2=2), d_eta, d_keep, None, None
 
 

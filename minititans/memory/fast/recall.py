@@ -1,7 +1,7 @@
-"""What the way back needs to know of the way forward, for all chunks at once.
+"""What the backward pass needs from the forward pass, for all chunks at once.
 
-The loop keeps only what goes into the memory: inputs and errors of the layers, and the weights with
-which every chunk began. Everything between is computed again here, where nothing must wait.
+The loop keeps only what goes into the memory: the inputs and errors of the layers, and the weights
+that every chunk started with. Everything in between is computed again here, where nothing waits.
 """
 
 from typing import NamedTuple

@@ -1,7 +1,7 @@
-"""`fast`: the arguments, the results and the order of work of `chunked`, with its own derivatives.
+"""`fast`: arguments, results and order of work as in `chunked`, with derivatives of its own.
 
-Chunks, heads and batch rows are one axis wherever nothing must wait. A few chunks are
-prepared at once, then the loop measures and writes them one by one, then all of them are read.
+Chunks, heads and batch rows are one axis wherever nothing waits. A few chunks are prepared
+at once, then the loop measures and writes them one by one, then all of them are read.
 """
 
 from dataclasses import replace
@@ -45,7 +45,7 @@ def fast(
     >>> y[0, 0, :, 0]  # the same pair three times: each time half of the error is gone
     tensor([0.2500, 0.3750, 0.4375])
     """
-    if trace:  # for figures, which can wait
+    if trace:  # is for figures, where speed does not matter
         return chunked(
             q, k, v, gates, state, chunk_size, exact=exact, residual=residual, trace=True
         )
@@ -89,7 +89,7 @@ def fast(
 
 
 def spans(time: int, position: int, chunk_size: int, most: int):
-    """The `pieces` of a sequence, each at most so many chunks.
+    """The `pieces` of a sequence, cut again so that each has at most `most` chunks.
 
     >>> list(spans(time=14, position=3, chunk_size=4, most=2))
     [(1, 1), (8, 4), (4, 4), (1, 1)]

@@ -1,8 +1,8 @@
-"""The loop of the fast form: surprise and writing, chunk after chunk, with its derivative by hand.
+"""The loop of the fast form: surprise and writing, chunk by chunk, and its derivative.
 
-Only this part of the rule must wait for the chunk before. Forwards it is the plain form's
-`surprise` and `write`. Backwards autograd would find the same derivative; written out, it takes
-the same matmuls in a fraction of the calls, and all that waits for no other chunk is computed for
+Only this part of the rule must wait for the previous chunk. The forward pass is the plain form's
+`surprise` and `write`. Autograd would find the same derivative; written by hand, it takes the same
+matmuls in a fraction of the calls, and whatever need not wait for another chunk is computed for
 all chunks at once (`recall`).
 
 `d_x` is the derivative of whatever is being minimised with respect to x.
@@ -25,7 +25,7 @@ from minititans.precision import in_full_precision
 class Written(NamedTuple):
     """What n chunks leave behind, with one tensor per layer."""
 
-    W: Layers  # [n·rows, d_out, d_in]   what each chunk began with
+    W: Layers  # [n·rows, d_out, d_in]   what each chunk started with
     S: Layers
     W_after: Layers  # [rows, d_out, d_in]   after the last chunk
     S_after: Layers
@@ -34,7 +34,7 @@ class Written(NamedTuple):
 
     @classmethod
     def of(cls, tensors, layers: int) -> "Written":
-        """From all of them in a row, where the first layer's A, the keys, is left out."""
+        """From one sequence of all of them; the first layer's A, the keys, is left out."""
         tensors = iter(tensors)
         sizes = [layers] * 5 + [layers - 1]
         return cls(*([next(tensors) for _ in range(size)] for size in sizes))
@@ -43,9 +43,9 @@ class Written(NamedTuple):
 def write_chunks(
     rule: Rule, k: Tensor, v: Tensor, P: Products, W: Layers, S: Layers, W_start: Layers
 ) -> Written:
-    """Learn n chunks, going on from W and S; k, v, P: `[n·rows, b, …]`.
+    """Learn n chunks, continuing from W and S; k, v, P: `[n·rows, b, …]`.
 
-    W_start is where the first chunk's surprise is measured: W, unless it was begun before.
+    W_start is where the first chunk's surprise is measured: W, unless the chunk was already open.
     """
     # As views: the compiler would refuse the same tensor twice, as W and as W_start.
     W_start = [w.view_as(w) for w in W_start]
@@ -99,12 +99,12 @@ class _WriteChunks(Function):
             own, d_at, others = chunk_back(rule, chunk, asked_here, d_W, d_S)
             found.append((own.A[0], *others))
             d_W, d_S = own.W, own.S
-            if number > 0:  # the first chunk's may have been other weights than W
+            if number > 0:  # the first chunk may have been measured at other weights than W
                 d_W = [x if y is None else x + y for x, y in zip(d_W, d_at)]
         return None, *map(torch.cat, zip(*reversed(found))), *d_W, *d_S, *d_at
 
 
 def thirds(tensors) -> list[Layers]:
-    """Three lists of the same number of layers from all of them in a row."""
+    """Three lists with the same number of layers, from one sequence of all of them."""
     layers = len(tensors) // 3
     return [list(tensors[i : i + layers]) for i in range(0, 3 * layers, layers)]

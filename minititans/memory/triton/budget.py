@@ -1,20 +1,20 @@
-"""What the kernels need on the chip, and where they have it.
+"""What the kernels need on the chip, and where they fit.
 
 A multiprocessor of an NVIDIA GPU has 256 KB of registers, at most 255 of four bytes for each of
-a program's threads, and beside them shared memory, of which one program can have 99 KB on
-consumer cards (compute capability 8.6, 8.9, 12.0), 163 KB on an A100 (8.0) and 227 KB on an H100
-(9.0). Tiles are in float32, and their sides are powers of two from 16 to 64, one for the head dim
-and one for the chunk.
+a program's threads. It also has shared memory, of which one program can have 99 KB on consumer
+cards (compute capability 8.6, 8.9, 12.0), 163 KB on an A100 (8.0) and 227 KB on an H100 (9.0).
+Tiles are in float32, and their sides are powers of two from 16 to 64, one for the head dim and one
+for the chunk.
 
-Registers hold what is being worked on, four warps' worth of them: 128 threads · 255 · 4 bytes =
-128 KB, or eight tiles of 64 × 64. What does not fit the compiler spills to the cache, which costs
-time, not correctness; docs/triton.md has how much for which size.
+Registers hold what is being worked on, in four warps: 128 threads · 255 · 4 bytes = 128 KB, or
+eight tiles of 64 × 64. What does not fit, the compiler spills to the cache. That costs time, not
+correctness; docs/triton.md says how much is spilled at which size.
 
-Shared memory passes operands between warps, and it is a hard limit. Nobody can derive how much the
-compiler takes: `TILES` bounds what it reports, in tiles of the larger side, and a test compiles the
-kernels and compares. Heads and chunks of 64 need 98 KB, which even consumer cards have, or with
-full float32, which is made of three products, 130 KB. On an H100, whose tensor cores read operands
-from shared memory, these are 130 and 194 KB. Where something does not fit, `fast` does.
+Shared memory passes operands between warps, and it is a hard limit. How much of it the compiler
+takes cannot be derived: `TILES` bounds what it reports, in tiles of the larger side, and a test
+compiles the kernels and compares. Heads and chunks of 64 need 98 KB, which even consumer cards
+have; with full float32, which is made of three products, they need 130 KB. On an H100, whose tensor
+cores read operands from shared memory, these are 130 and 194 KB. What does not fit runs on `fast`.
 """
 
 import os
@@ -28,7 +28,7 @@ SMALLEST, LARGEST = 16, 64  # what `tl.dot` multiplies, and what the kernels are
 DEEPEST = 2
 OLDEST = (8, 0)  # compute capability with tensor cores for float32
 DATA_CENTRE = (9, 10)  # where these read operands from shared memory; 10 is assumed to be like 9
-TILES = {"tf32": (6, 8), "tf32x3": (8, 12)}  # that shared memory holds at most: others, these
+TILES = {"tf32": (6, 8), "tf32x3": (8, 12)}  # most that are in shared memory: elsewhere, there
 
 INSTALL = "`pip install triton` adds it on Linux"
 
@@ -56,31 +56,31 @@ class Tiles:
 
     @property
     def size(self) -> int:
-        """Numbers in the weights of one memory."""
+        """The number of weights in one memory."""
         return self.depth * self.width**2
 
     @property
     def found(self) -> int:
-        """Numbers that the backward pass is told about a chunk: see `forward.store_found`."""
+        """How many numbers the backward pass gets about a chunk: see `forward.store_found`."""
         return self.block_time**2 + 2 * self.depth * self.chunk * self.width
 
     @property
     def by_found(self) -> int:
-        """Numbers in the derivatives of what enters the layers, and of their errors."""
+        """How many numbers are in the derivatives of the layers' inputs and errors."""
         return 2 * self.depth * self.chunk * self.width
 
     @property
     def by_gates(self) -> int:
-        """Numbers in the derivatives of a chunk's products of gates, of reading and writing."""
+        """How many are in those of a chunk's products of gates, from reading and writing."""
         return 2 * self.block_time * (self.block_time + 4)
 
     @property
     def warps(self) -> int:
-        """Warps share a tile by rows of 16, so that more than four would repeat one another."""
+        """Warps divide a tile into rows of 16, so more than four would repeat each other's work."""
         return 4
 
     def shared_memory(self, precision: str = "tf32", major: int = 8) -> int:
-        """Bytes that a program needs at most, where the compute capability begins with `major`.
+        """The most bytes that a program needs, where the compute capability begins with `major`.
 
         >>> Tiles.of([64, 64, 64], 64).shared_memory() // 1024
         98
@@ -90,7 +90,7 @@ class Tiles:
 
 
 def fits(tiles: Tiles, shared_memory: int, precision: str = "tf32", major: int = 8) -> bool:
-    """Whether one program has room in this many bytes of shared memory."""
+    """Whether one program fits into this many bytes of shared memory."""
     return tiles.shared_memory(precision, major) <= shared_memory
 
 
@@ -110,21 +110,21 @@ def why_not(
     """
     problem = _triton_problem()
     if problem is not None:
-        return f'{problem}; {INSTALL}. backend="auto" works without'
+        return f'{problem}; {INSTALL}. backend="auto" works without it'
     if not (exact and residual):
         return (
-            f"exact={exact}, residual={residual} is not in the kernels, expected True and True; "
-            'backend="fast" has all four rules'
+            f"the kernels do not have exact={exact}, residual={residual}, expected True and True; "
+            'backend="fast" has all four combinations'
         )
     if len(widths) - 1 > DEEPEST or len(set(widths)) > 1:
         return (
-            f"depth may be {DEEPEST} at most and all widths equal, got depth {len(widths) - 1} "
-            f'with widths {list(widths)}; backend="fast" takes any depth and expansion'
+            f"got depth {len(widths) - 1} with widths {list(widths)}, expected a depth of at most "
+            f'{DEEPEST} and equal widths; backend="fast" takes any depth and expansion'
         )
     if max(widths) > LARGEST or chunk_size > LARGEST:
         return (
-            f"head dim and chunk_size may be {LARGEST} at most, "
-            f'got {max(widths)} and {chunk_size}; backend="fast" takes any'
+            f"got a head dim of {max(widths)} and a chunk_size of {chunk_size}, expected at most "
+            f'{LARGEST}; backend="fast" takes any'
         )
     known = (torch.float32, torch.float64) if interpreting() else (torch.float32,)
     if dtype not in known:
@@ -147,14 +147,14 @@ def why_not(
     if not fits(tiles, room, *needs):
         return (
             f"it needs up to {tiles.shared_memory(*needs) // 1024} KB of shared memory, and "
-            f"{gpu.name} has {room // 1024} KB for a program; use more heads, a smaller "
+            f"{gpu.name} has {room // 1024} KB per program; use more heads, a smaller "
             'chunk_size, or backend="fast"'
         )
     return None
 
 
 def interpreting() -> bool:
-    """Whether kernels are interpreted, on the CPU: for tests, and for looking inside."""
+    """Whether kernels are interpreted, on the CPU: for tests and for debugging."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -162,9 +162,9 @@ def precision(dtype: torch.dtype) -> str:
     """How `tl.dot` may round the numbers it multiplies, for inputs of this dtype.
 
     Half-precision inputs go through TF32: its ten bits hold a float16 and a bfloat16 exactly, and
-    weights and intermediate results are rounded as finely as float16 would. Float32 inputs are
+    weights and intermediate results are rounded as finely as in float16. Float32 inputs are
     multiplied as three products of TF32, which keep all but the last bits of float32, unless torch
-    itself was allowed less (`torch.set_float32_matmul_precision`).
+    itself may use less (`torch.set_float32_matmul_precision`).
     """
     if dtype in (torch.float16, torch.bfloat16):
         return "tf32"
@@ -172,7 +172,7 @@ def precision(dtype: torch.dtype) -> str:
 
 
 def _block(number: int) -> int:
-    """The power of two, at least 16, that has room for this many."""
+    """The smallest power of two that is at least `number` and at least 16."""
     return max(SMALLEST, 1 << (number - 1).bit_length())
 
 
@@ -181,5 +181,5 @@ def _triton_problem() -> str | None:
         import_module("triton")
     except ImportError as error:
         missing = error.name in (None, "triton")
-        return "Triton is not installed" if missing else f"Triton does not import: {error}"
+        return "Triton is not installed" if missing else f"Triton cannot be imported: {error}"
     return None

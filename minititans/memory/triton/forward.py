@@ -1,9 +1,9 @@
 """The chunked memory as one kernel: the formulas of `chunked`, with the weights kept on chip.
 
-One program has one memory: one head of one batch row. It walks over the chunks. Of a chunk it
-reads q, k, v and the gates, and it writes y. W and S stay where they are, in the cache beside the
-multiprocessor, and are changed in place; every step loads the layer that it needs. (Kept in
-registers from chunk to chunk, W and S of two layers of 64 would leave no room to work in.)
+One program handles one memory: one head of one batch row. It walks over the chunks; it reads a
+chunk's q, k, v and gates, and writes its y. W and S stay in the multiprocessor's cache and are
+changed in place; every step loads the layer it needs. (Kept in registers from chunk to chunk, W
+and S of two layers of 64 would leave no room to work in.)
 
 If there will be a backward pass, it also stores W and S at the start of every few chunks
 (`KEEP`). The backward pass has it walk from one of these to the next again (`AGAIN`): it then
@@ -20,15 +20,15 @@ from minititans.memory.triton.tiles import copy_layers, load_tokens, store_token
 from minititans.memory.triton.writing import write
 
 
-# Numbers that change from call to call: without this, each kind of them (1, a multiple of 16, any
-# other) would be compiled for.
+# Numbers that change from call to call: without this, the kernel would be compiled for each kind of
+# them (1, a multiple of 16, any other).
 @triton.jit(do_not_specialize=("kept", "time", "first_chunk", "chunks", "every"))
 def forward_kernel(
     q_at, k_at, v_at,  # [rows, time, WIDTH]
     theta_at, eta_at, alpha_at,  # [rows, time]
     W_at, S_at,  # [rows, SIZE]   before these chunks; becomes that after them
     y_at,  # [rows, time, WIDTH]
-    W_open_at,  # [rows, SIZE]   W with which an open chunk began
+    W_open_at,  # [rows, SIZE]   W with which an open chunk started
     kept_at, kept,  # [rows, kept, 2, SIZE]   W and S at the start of every `every`-th chunk
     found_at,  # [rows, kept, FOUND]   what `store_found` stores of each chunk
     time, first_chunk, chunks, every,
@@ -50,7 +50,7 @@ def forward_kernel(
                 copy_layers(W_at, slot, DEPTH, WIDTH, D)
                 copy_layers(S_at, slot + SIZE, DEPTH, WIDTH, D)
 
-        # What the weights do not change: the tokens, and the products of their gates.
+        # What does not depend on the weights: the tokens, and the products of their gates.
         k = load_tokens(k_at + first * WIDTH, count, DTYPE, B, WIDTH, D)
         v = load_tokens(v_at + first * WIDTH, count, DTYPE, B, WIDTH, D)
         theta, eta, keep, eta_before, keep_before = load_gates(
@@ -69,7 +69,7 @@ def forward_kernel(
             q = load_tokens(q_at + first * WIDTH, count, DTYPE, B, WIDTH, D)
             y = read(q, W_at, S_at, A, E, G, f, beta, DEPTH, WIDTH, D, PRECISION)
             store_tokens(y_at + first * WIDTH, y, count, B, WIDTH, D)
-            if count < CHUNK:  # the state of an open chunk has the weights it began with
+            if count < CHUNK:  # the state of an open chunk has the weights it started with
                 copy_layers(W_at, W_open_at + row * SIZE, DEPTH, WIDTH, D)
         write(W_at, S_at, A, E, G, f, beta, H, m, count, B, DEPTH, WIDTH, D, PRECISION)
 

@@ -1,13 +1,13 @@
 """The products of gates of one chunk, on chip, and their derivative.
 
-As in `fast.gates`, each is a recurrence over the tokens, beginning with m = β = 1 and the rest 0:
+As in `fast.gates`, each is a recurrence over the tokens, starting with m = β = 1 and the rest 0:
 
     H_t = eta_t H_{t−1} + theta_t e_t        G_t = (1 − alpha_t) G_{t−1} + H_t        e_t: 1 at t
     m_t = eta_t m_{t−1}                      f_t = (1 − alpha_t) f_{t−1} + m_t
                                              β_t = (1 − alpha_t) β_{t−1}
 
-The kernels need them after token t, to read, and before it, to measure surprise. What is unrolled
-is the latter, from the gates of one token before; one step of the recurrence makes the former.
+The kernels need them after token t, to read, and before it, to measure surprise. The latter are
+unrolled, from the gates of the token before; one step of the recurrence then gives the former.
 
 Multiplication only, so that gates of exactly 0 are exact. Gates after the chunk's last token
 are loaded as 0: they are in rows that nothing reads.
@@ -21,7 +21,7 @@ from minititans.memory.triton.tiles import load_numbers, load_tokens, matmul, st
 
 @triton.jit
 def load_gates(theta_at, eta_at, alpha_at, count, DTYPE: tl.constexpr, B: tl.constexpr):
-    """theta, eta, 1 − alpha, and the last two of one token before, `[B]` each."""
+    """theta, eta, 1 − alpha, and the last two of the token before, each `[B]`."""
     theta = load_numbers(theta_at, 0, count, DTYPE, B)
     eta = load_numbers(eta_at, 0, count, DTYPE, B)
     alpha = load_numbers(alpha_at, 0, count, DTYPE, B)
@@ -35,7 +35,7 @@ def load_gates(theta_at, eta_at, alpha_at, count, DTYPE: tl.constexpr, B: tl.con
 def segment_products(gate, B: tl.constexpr, BEFORE: tl.constexpr):
     """`P[t, i] = gate_{i+1} · … · gate_t` for `i <= t` (1 on the diagonal), and 0 above it.
 
-    With BEFORE = 1 it is `P[t − 1, i]`, and `gate` that of one token before.
+    With BEFORE = 1 it is `P[t − 1, i]`, and `gate` is that of the token before.
     """
     t, i = tl.arange(0, B)[:, None] - BEFORE, tl.arange(0, B)[None, :]
     factors = tl.where(t > i, gate[:, None], 1.0)

@@ -20,7 +20,7 @@ from minititans.memory.triton.writing import write_backward_kernel
 def whole_chunks(
     q: Tensor, k: Tensor, v: Tensor, gates: Gates, state: MemoryState, chunk_size: int
 ) -> tuple[Tensor, MemoryState]:
-    """Tokens that begin on a chunk's boundary; the last chunk may stay open."""
+    """Read tokens that start on a chunk's boundary; the last chunk may stay open."""
     depth = len(state.weights)
     tiles = Tiles.of([q.shape[-1]] * (depth + 1), chunk_size)
 
@@ -57,8 +57,8 @@ class _Fused(torch.autograd.Function):
     def forward(ctx, q, k, v, theta, eta, alpha, W, S, tiles: Tiles):
         rows, time = theta.shape
         chunks = -(-time // tiles.chunk)
-        # Checkpoints at every `every`-th chunk, and while one stretch between two of them is
-        # gone through backwards, its chunks' starts: fewest when both are √chunks.
+        # Stored are a checkpoint at every `every`-th chunk and, on the way back through a stretch
+        # between two of them, the starts of its chunks: fewest when both are √chunks.
         keep = any(ctx.needs_input_grad)
         every = isqrt(chunks - 1) + 1
         kept = -(-chunks // every) if keep else 0

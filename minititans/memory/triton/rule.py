@@ -28,7 +28,7 @@ def fused(
     Arguments and results are those of `sequential`. Gradients are first derivatives only.
     """
     options = {"exact": exact, "residual": residual}
-    if trace:  # for figures, which can wait
+    if trace:  # is for figures, where speed does not matter
         return chunked(q, k, v, gates, state, chunk_size, **options, trace=True)
     check_rule(q, k, v, gates, state, chunk_size)
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
@@ -37,8 +37,8 @@ def fused(
     check_backend(why_not(widths, chunk_size, exact, residual, W.dtype, W.device, q.dtype))
     from minititans.memory.triton.launch import whole_chunks
 
-    # What an open chunk still takes goes through `chunked`: there, surprise is measured at other
-    # weights than those that answer, and a few tokens would not keep a kernel busy.
+    # The rest of an open chunk goes through `chunked`: its surprise is measured at other weights
+    # than those that answer, and a few tokens would not keep a kernel busy.
     time, rest = q.shape[2], min(q.shape[2], -state.position % chunk_size)
     readings = []
     for rule, first, last in ((chunked, 0, rest), (whole_chunks, rest, time)):

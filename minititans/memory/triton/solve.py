@@ -5,10 +5,10 @@ satisfies
 
     X = T − T R X
 
-T comes from forward substitution inside the tiles, all of them at once. Then the equation is its
-own solution: a row of tiles on its right depends on the rows above alone, so that each time it is
-applied one more row of X is final. This is substitution, tile by tile, and keeps its accuracy;
-squaring `T R`, or L itself, would make large numbers that must cancel.
+T comes from forward substitution inside the tiles, all of them at once. Then the equation is
+iterated: a row of tiles on its right depends only on the rows above, so each time it is applied
+one more row of X is final. This is substitution, tile by tile, and as accurate; squaring `T R`, or
+L itself, would make large numbers that must cancel.
 """
 
 import triton

@@ -4,14 +4,14 @@ The last layer is exact: its errors E, measured at its current weights, solve
 
     (I + G⁻ ⊙ (A Aᵀ)) E = V − β⁻ ⊙ (A Wᵀ) − f⁻ ⊙ (A Sᵀ)         ⁻: before the token
 
-The layer below, if there is one, is measured at the weights with which the chunk began, and gets
-what comes down from the last layer, row t of which is `W_{t−1}ᵀ e_t`:
+The layer below, if there is one, is measured at the weights the chunk started with, and gets what
+comes down from the last layer, row t of which is `W_{t−1}ᵀ e_t`:
 
     back = β⁻ ⊙ (E W) + f⁻ ⊙ (E S) + (G⁻ ⊙ (E Eᵀ)) A
 
-The derivative is that of `fast.backward`, in steps that load what they need and add what they found
-to dW, dS, dA and dE in place: few tiles at a time, as there is little room. `dX` is the derivative
-of whatever is being minimised with respect to X.
+The derivative is that of `fast.backward`, in steps that load what they need and add what they find
+to dW, dS, dA and dE in place: few tiles at a time, because there is little room. `dX` is the
+derivative of whatever is being minimised with respect to X.
 """
 
 import triton
@@ -57,7 +57,7 @@ def surprise(
         back = beta[:, None] * matmul(E, load_layer(W_at, 1, WIDTH, D), PRECISION)
         back += f[:, None] * matmul(E, load_layer(S_at, 1, WIDTH, D), PRECISION)
         back += matmul(G * matmul(E, tl.trans(E), PRECISION), A, PRECISION)
-        # Frozen for a chunk, the layer below writes a share of each error.
+        # The layer below is frozen for a chunk, so it writes only a share of each error.
         E_below = slope * through_unit(back, A, length) / CHUNK
         return (k, A), (E_below, E), solve, back
 

@@ -1,16 +1,16 @@
 """Moving tiles between global memory and the chip, and the few formulas that all kernels share.
 
 The sides of a tile are powers of two, at least 16, the smallest that `tl.dot` multiplies: B for a
-chunk of CHUNK tokens, D for a head of WIDTH numbers. Loads fill up with zeros, which stay zeros in
+chunk of CHUNK tokens, D for a head of WIDTH numbers. Loads pad with zeros, which stay zeros in
 every formula, and no store goes outside its array. All tiles are in the precision of the state,
 whatever the precision of the inputs.
 
-Every load and store of a tile is behind a barrier. Kernels also hand tiles from one step to the
-next through global memory, that is, through the cache: this waits for all threads. And the
-compiler would notice that a tile is loaded twice, and keep it in shared memory from its first use
-to its last, where many tiles do not fit.
+There is a barrier before every load and store of a tile, for two reasons. Kernels pass tiles from
+one step to the next through global memory, that is, through the cache, and must wait for all
+threads. And without it the compiler would notice that a tile is loaded twice, and keep it in shared
+memory from its first use to its last; many tiles do not fit there.
 
-The layers of a memory lie one after the other, `[DEPTH, WIDTH, WIDTH]`.
+The layers of a memory are stored one after another, `[DEPTH, WIDTH, WIDTH]`.
 """
 
 import triton
@@ -60,7 +60,7 @@ def store_numbers(at, x, first, count, B: tl.constexpr):
 
 @triton.jit
 def load_layer(at, l: tl.constexpr, WIDTH: tl.constexpr, D: tl.constexpr):
-    """Layer l of the layers that begin at `at`: `[D, D]`."""
+    """Layer l of the layers that start at `at`: `[D, D]`."""
     tl.debug_barrier()
     i, j = tl.arange(0, D)[:, None], tl.arange(0, D)[None, :]
     at += l * WIDTH * WIDTH

@@ -1,9 +1,9 @@
-"""Writing a chunk, and the way back from the weights after it to those before it.
+"""Writing a chunk, and the derivative of that.
 
     W ← β W + f S + Eᵀ (G ⊙ A)         S ← m S + Eᵀ (H ⊙ A)         with the last rows of each
 
-The way back goes from the last chunk to the first: dW and dS, the derivatives of whatever is being
-minimised with respect to W and S, are handed from chunk to chunk.
+The backward pass goes from the last chunk to the first: dW and dS, the derivatives of whatever is
+being minimised with respect to W and S, are passed from chunk to chunk.
 """
 
 import triton
@@ -50,7 +50,7 @@ def write(
 def write_backward_kernel(
     k_at, theta_at, eta_at, alpha_at, starts_at, found_at,  # as in `read_backward_kernel`
     dW_at, dS_at,  # [rows, SIZE]   of the state after these chunks; becomes that before them
-    dW_open_at,  # [rows, SIZE]   of the weights with which the open chunk began
+    dW_open_at,  # [rows, SIZE]   of the weights with which the open chunk started
     dk_at, dv_at,  # go out, shaped as k and v
     by_starts_at, by_found_at, by_gates_at,  # as there; puts dG, df, dβ, dH, dm into the last
     time, first_chunk, chunks, slots,
@@ -107,7 +107,7 @@ def write_backward_kernel(
             dS = f_last * dW + m_last * dS + load_layer(dW_read_at + SIZE, l, WIDTH, D)
             store_layer(dS_at, dS, l, WIDTH, D)
             dW = beta_last * dW + load_layer(dW_read_at, l, WIDTH, D)
-            if count < CHUNK:  # the weights this chunk began with are part of the state, too
+            if count < CHUNK:  # the weights this chunk started with are part of the state too
                 dW += load_layer(dW_open_at + row * SIZE, l, WIDTH, D)
             store_layer(dW_at, dW, l, WIDTH, D)
 
