@@ -15,9 +15,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.measurement import Line
 from benchmarks.report import number, target
+from minititans.palette import BLUE, INK, ORANGE, RED
 
-COLOURS = {"reaches aim": "#0072B2", "reaches must": "#E69F00", "MISSES": "#D55E00"}
-INK, PALE = "#222222", "#BBBBBB"
+COLOURS = {"reaches aim": BLUE, "reaches must": ORANGE, "MISSES": RED}
+PALE = "#BBBBBB"
 
 
 def picture(lines: list[Line], quick: bool) -> bytes:

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from benchmarks.measurement import Measured, Progress
 from benchmarks.timing import Side, interleaved, ratio, summary
 from minititans import TitansConfig, TitansLM
+from minititans.relatives import RELATIVES
 
 BATCH, TIME, PARAMETERS = 8, 512, 200_000
 
@@ -18,8 +19,6 @@ def measure_depth(quick: bool, progress: Progress) -> Measured:
 
 def measure_relatives(quick: bool, progress: Progress) -> Measured:
     """Seconds of a training step of the memory (depth 1) over DeltaNet's; details have them all."""
-    from minititans.relatives import RELATIVES
-
     configs = {"lmm": TitansConfig("lmm", depth=1)}
     configs |= {name: TitansConfig(name) for name in (*RELATIVES, "transformer", "swa")}
     return compare(configs, "lmm", "deltanet", quick, progress)

@@ -7,8 +7,9 @@ what is wrong on a machine where torch is missing.
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from minititans import __version__, generation
+from minititans import __version__, doctor, generation
 from minititans.course.grading import command as grading
 from minititans.experiments.command import add_arguments as add_experiments
 from minititans.training import command as training
@@ -35,8 +36,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     about_doctor = "show what this machine offers and what to do about anything missing"
-    doctor = commands.add_parser("doctor", help=about_doctor, description=about_doctor)
-    doctor.set_defaults(run=run_doctor)
+    examine = commands.add_parser("doctor", help=about_doctor, description=about_doctor)
+    examine.set_defaults(run=run_doctor)
 
     about_train = "train a model on text or on a task"
     train = commands.add_parser("train", help=about_train, **training.DESCRIPTION)
@@ -70,11 +71,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
-    from minititans.doctor import examine, exit_code, report
-
-    findings = examine()
-    print(report(findings, encoding=sys.stdout.encoding or "ascii"))
-    return exit_code(findings)
+    findings = doctor.examine()
+    print(doctor.report(findings, encoding=sys.stdout.encoding or "ascii"))
+    return doctor.exit_code(findings)
 
 
 def run_experiment(arguments: argparse.Namespace) -> int:
@@ -82,8 +81,6 @@ def run_experiment(arguments: argparse.Namespace) -> int:
 
 
 def run_progress(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from minititans.course.progress_file import course_folder, progress, reset
 
     folder = Path(arguments.folder) if arguments.folder else course_folder()

@@ -87,6 +87,8 @@ class TitansConfig:
         >>> all(abs(size / 2e5 - 1) < 0.05 for size in sizes)
         True
         """
+        # Here and not above: the model needs torch, and a configuration alone, with which the
+        # command line shows its options, does not.
         from minititans.model import count_parameters
 
         check(target=target)

@@ -2,14 +2,27 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from minititans import palette
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "minititans"
 # `with_parameters` must count a model's parameters: it asks the model, when it is called.
 ALLOWED = {("config", "model")}
+# Imported by the command line, which must answer without torch: they import the rest when it runs.
+BEFORE_TORCH = {
+    "cli.py", "config.py", "generation.py", "course/grading/command.py", "experiments/command.py",
+    "training/command.py",
+}  # fmt: skip
+LATE = BEFORE_TORCH | {
+    "course/grading/zygote.py",  # in the process that is locked in
+    "memory/triton/rule.py",  # where Triton is installed
+}
 
 
 def order() -> dict[str, int]:
@@ -62,7 +75,39 @@ def test_a_room_imports_only_from_rooms_above_it(name):
                 }
 
 
+def imported_late(path: Path) -> set[str]:
+    """What of minititans is imported inside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inside = [each for node in functions for each in ast.walk(node)]
+    return {
+        each.module
+        for each in inside
+        if isinstance(each, ast.ImportFrom) and each.module.split(".")[0] == "minititans"
+    }
+
+
+def test_modules_import_at_their_top_unless_they_must_start_without_torch():
+    late = {p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py") if imported_late(p)}
+    assert late == LATE
+
+
+def test_the_command_line_can_be_imported_without_torch():
+    names = [f"minititans.{name.removesuffix('.py').replace('/', '.')}" for name in BEFORE_TORCH]
+    program = f"import sys, {', '.join(names)}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0
+
+
 def test_the_memory_needs_nothing_but_what_everything_shares():
     found = {room(m) for f in (PACKAGE / "memory").rglob("*.py") for m in imports(f)}
     shared = {name for name, row in order().items() if row == 0}
     assert found - {"memory", None} <= shared
+
+
+def test_the_palettes_colours_are_written_down_once():
+    colours = {each for each in vars(palette).values() if str(each).startswith("#")}
+    assert len(colours) > 10
+    for file in {*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")}:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        texts = {str(n.value).upper() for n in ast.walk(tree) if isinstance(n, ast.Constant)}
+        assert file.name == "palette.py" or not texts & colours, file

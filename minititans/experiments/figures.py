@@ -9,18 +9,19 @@ from minititans.experiments.alive import Alive
 from minititans.experiments.chunk_recall import ChunkConfig, Recall
 from minititans.experiments.needle import NeedleConfig
 from minititans.experiments.results import Result, by_variant, summary
+from minititans.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
 from minititans.tasks.needle import Needle
 
 # Okabe and Ito's colours, which differ for every kind of colour vision; each model has a marker
 # and a line style as well, so that the figure also reads in grey.
 LOOKS = {
-    "mac": ("#0072B2", "o", "-"),
-    "mag": ("#009E73", "s", "-"),
-    "mal": ("#CC79A7", "^", "-"),
-    "lmm": ("#D55E00", "D", "-"),
-    "swa": ("#56B4E9", "v", "--"),
-    "transformer": ("#000000", "X", "--"),
-    "deltanet": ("#E69F00", "P", ":"),
+    "mac": (BLUE, "o", "-"),
+    "mag": (GREEN, "s", "-"),
+    "mal": (PURPLE, "^", "-"),
+    "lmm": (RED, "D", "-"),
+    "swa": (SKY, "v", "--"),
+    "transformer": (BLACK, "X", "--"),
+    "deltanet": (ORANGE, "P", ":"),
     "gated_deltanet": ("#999933", "*", ":"),
     "mamba2": ("#882255", "p", ":"),
 }
@@ -98,8 +99,8 @@ def chunk_figure(found: list[Recall], config: ChunkConfig) -> Figure:
     for axes, model in zip(panels, models):
         for each in (each for each in found if each.model == model):
             colour, line, name = (
-                ("#0072B2", "-", "exact last layer") if each.exact
-                else ("#D55E00", "--", "all layers frozen")
+                (BLUE, "-", "exact last layer") if each.exact
+                else (RED, "--", "all layers frozen")
             )  # fmt: skip
             for shares in each.found:
                 axes.plot(each.sizes, [100 * x for x in shares], color=colour, alpha=0.25)
@@ -123,7 +124,7 @@ def alive_figure(found: list[Alive]) -> Figure:
     titles = {"residual": "Layers that add to a vector of length 1", "plain": "Plain layers"}
     figure = Figure(figsize=(5 * len(kinds) + 1, 4.5), dpi=150, layout="constrained")
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-    colours = ("#0072B2", "#009E73", "#E69F00", "#D55E00")
+    colours = (BLUE, GREEN, ORANGE, RED)
     for axes, kind in zip(panels, kinds):
         for each in (each for each in found if each.layers == kind):
             line = "-" if each.chunk_size == max(x.chunk_size for x in found) else ":"

@@ -11,6 +11,7 @@ from typing import Any
 
 from minititans.config import PRESETS, TitansConfig
 from minititans.training.config import DEFAULT_MODEL, TrainConfig, options
+from minititans.training.folder import stored_config
 
 DESCRIPTION: dict[str, Any] = {
     "description": "Train a model; without options, a small MAC on the built-in corpus, in about "
@@ -120,8 +121,6 @@ def config_from(arguments: argparse.Namespace) -> TrainConfig:
     variant = given.get("variant", base.model.variant)
     name = named.get("name", default_name(named, variant))
     if given.get("resume"):
-        from minititans.training.folder import stored_config
-
         base = stored_config(dataclasses.replace(base, runs=runs, name=name).folder)
     model = model_from(given, base.model)
     return dataclasses.replace(base, model=model, **named | {"runs": runs, "name": name})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from minititans.files import cannot_write, write_text, write_whole
+from minititans.palette import BLUE, ORANGE
 
 
 def append(path: Path, record: dict[str, Any]) -> None:
@@ -84,14 +85,14 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
     axes = figure.subplots()
     steps = [each["step"] for each in records if "loss" in each]
     losses = [each["loss"] for each in records if "loss" in each]
-    axes.plot(steps, losses, color="tab:blue", alpha=0.25, linewidth=0.8)
-    axes.plot(steps, running_average(losses), color="tab:blue", label="training loss (nats)")
+    axes.plot(steps, losses, color=BLUE, alpha=0.25, linewidth=0.8)
+    axes.plot(steps, running_average(losses), color=BLUE, label="training loss (nats)")
     axes.set(xlabel="step", ylabel="loss")
     for key in ("bits_per_byte", "held_out_loss"):
         points = [(each["step"], each[key]) for each in records if key in each]
         if points:
             label = key.replace("_", " ") + ", held out"
-            axes.plot(*zip(*points), "o-", color="tab:orange", label=label)
+            axes.plot(*zip(*points), "o-", color=ORANGE, label=label)
     axes.legend()
     axes.grid(alpha=0.3)
     with write_whole(path) as temporary:

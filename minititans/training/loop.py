@@ -13,6 +13,7 @@ from tqdm import tqdm
 from minititans.model import TitansLM, count_parameters
 from minititans.state import State
 from minititans.tasks import Task, load_task
+from minititans.tasks.dataset import Dataset
 from minititans.training import log
 from minititans.training.checkpoint import load_checkpoint, save_checkpoint
 from minititans.training.config import TrainConfig
@@ -74,8 +75,6 @@ def make_task(config: TrainConfig) -> Task:
     if config.task is not None:
         return load_task(config.task)
     if config.dataset is not None:
-        from minititans.tasks.dataset import Dataset
-
         return Dataset(config.dataset, config.subset, config.column, config.eval_bytes)
     return load_task("text", data=config.data)
 

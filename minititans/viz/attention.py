@@ -4,10 +4,10 @@ from torch import Tensor
 
 from minititans.experiments.attention_cost import CostConfig, crossover
 from minititans.experiments.sink import Looks
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, Series, heatmap, text_width
-from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
+from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY
+from minititans.viz.charts import NORMAL, SMALL, Box, Series, heatmap, text_width
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE, GREEN, ORANGE, PURPLE, SKY
 
 
 def draw_masks(masks: dict[str, Tensor], prefix: int = 0) -> Drawing:

@@ -12,11 +12,10 @@ from functools import lru_cache
 import numpy as np
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from minititans.viz.drawing import INK, PALE, Drawing, Line, Pixels, Rect, Text
-from minititans.viz.style import BLUE, RED
+from minititans.palette import BLUE, GREY, INK, PALE, RED, WHITE
+from minititans.viz.drawing import Drawing, Line, Pixels, Rect, Text
 
 SMALL, NORMAL = 13, 15  # font sizes in pixels
-GREY = "#666666"
 ERROR = "squared error / ‖v‖²"  # the label of an axis: 1 is what an answer of zero gets
 
 
@@ -150,7 +149,7 @@ def bars(
         drawing.add(Rect(x, top, width, height, fill))
         if abs(value) > limit * (1 + 1e-6):
             gap = box.y + 5 if value > 0 else box.y + box.height - 9
-            drawing.add(Rect(x, gap, width, 4, "#FFFFFF"))
+            drawing.add(Rect(x, gap, width, 4, WHITE))
     drawing.add(Line(((box.x, middle), (box.x + box.width, middle)), GREY, 1))
     drawing.add(Rect(box.x, box.y, box.width, box.height, stroke=PALE))
     drawing.add(Text(box.x, box.y - 8, title, NORMAL, bold=True))

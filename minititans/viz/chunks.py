@@ -4,10 +4,10 @@ from torch import Tensor
 
 from minititans.experiments.chunk_costs import Cost
 from minititans.experiments.chunks import OWN, SAME, SIZES, ChunkTrace, Freezing, chunk_trace
-from minititans.viz.charts import ERROR, GREY, NORMAL, Box, Series, chart, heatmap
-from minititans.viz.drawing import INK, Drawing, Line, Text
+from minititans.palette import BLUE, GREY, INK, ORANGE, RED
+from minititans.viz.charts import ERROR, NORMAL, Box, Series, chart, heatmap
+from minititans.viz.drawing import Drawing, Line, Text
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
-from minititans.viz.style import BLUE, ORANGE, RED
 
 TITLES = {
     "H": "H: surprise i in S_t",

@@ -9,10 +9,10 @@ from minititans.experiments.depth import Learner
 from minititans.experiments.depth_grid import SLOPES, Result
 from minititans.experiments.depth_maps import PAIRS, DepthTrace, Race, depth_trace
 from minititans.experiments.fading import ADDING, PLAIN, Fading
-from minititans.viz.charts import ERROR, GREY, NORMAL, Box, Series, add_legend, chart
-from minititans.viz.drawing import INK, PALE, Drawing, Text
+from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED
+from minititans.viz.charts import ERROR, NORMAL, Box, Series, add_legend, chart
+from minititans.viz.drawing import Drawing, Text
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
-from minititans.viz.style import BLUE, GREEN, ORANGE, RED
 
 COLOURS = {1: BLUE, 2: ORANGE, 3: GREEN, 4: RED}
 DASHES = {1: "", 2: "9 4", 3: "3 3", 4: "12 3 3 3"}  # so that the lines differ in grey too

@@ -16,9 +16,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from minititans.viz.style import BLUE, RED
+from minititans.palette import BLUE, INK, RED
 
-INK, PALE = "#222222", "#D9D9D9"
 FONT = "DejaVu Sans, Verdana, Helvetica, sans-serif"
 DPI = 100  # a drawing's pixel is a hundredth of an inch in its picture
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from minititans.experiments.forgetting import Drift, LearnedAlpha, MemoryLife, live
-from minititans.viz.charts import GREY, Box, Series, chart
+from minititans.palette import BLUE, COLOURS, GREEN, GREY, ORANGE, RED
+from minititans.viz.charts import Box, Series, chart
 from minititans.viz.drawing import Drawing
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE, COLOURS, GREEN, ORANGE, RED
 
 # A memory that keeps everything is red, one that forgets is blue, in every figure.
 KEEPS, FORGETS = RED, BLUE

@@ -4,8 +4,9 @@ import numpy as np
 from torch import Tensor
 
 from minititans.experiments.text_reading import KINDS, TextReading, by_kind
-from minititans.viz.charts import GREY, NORMAL, SMALL, levels
-from minititans.viz.drawing import PALE, PALETTE, Drawing, Pixels, Rect, Text
+from minititans.palette import GREY, PALE
+from minititans.viz.charts import NORMAL, SMALL, levels
+from minititans.viz.drawing import PALETTE, Drawing, Pixels, Rect, Text
 from minititans.viz.letters import ACROSS, LEFT, SLOT, as_letter, window
 
 FULL = {"theta": 1.0, "eta": 0.7, "alpha": 0.02}  # what has the full colour

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from minititans.experiments.glimpses import Learned
-from minititans.viz.charts import GREY, Series
+from minititans.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+from minititans.viz.charts import Series
 from minititans.viz.drawing import Drawing
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE, GREEN, ORANGE, PURPLE, RED
 
 # Without momentum red, with it blue, in every figure.
 WITHOUT, WITH = RED, BLUE

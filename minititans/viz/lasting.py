@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from minititans.experiments.alive import Alive
-from minititans.viz.charts import GREY, Series
+from minititans.palette import BLUE, COLOURS, GREEN, GREY, ORANGE, RED
+from minititans.viz.charts import Series
 from minititans.viz.drawing import Drawing
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE, COLOURS, GREEN, ORANGE, RED
 
 
 def draw_left(tokens: Sequence[int], left: Mapping[float, Tensor]) -> Drawing:

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from minititans.experiments.leak import CAUSAL, LITERAL, Noise
+from minititans.palette import BLUE, INK, RED
 from minititans.viz.charts import NORMAL, SMALL, Box, Series, chart, heatmap
-from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
-from minititans.viz.style import BLUE, RED
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 
 LOOK = {CAUSAL: BLUE, LITERAL: RED}
 SHRINK = 0.2  # a power: a move of a ten-thousandth of the largest is drawn as a sixth of it

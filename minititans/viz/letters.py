@@ -10,10 +10,10 @@ from torch import Tensor
 
 from minititans.experiments.text_reading import TextReading, read_text, state_after
 from minititans.model import TitansLM
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, round_up
-from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
+from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PALE, PURPLE, RED
+from minititans.viz.charts import NORMAL, SMALL, Box, round_up
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import WIDE, Explorer, choice, explorer, player
-from minititans.viz.style import BLUE, GREEN, ORANGE, PURPLE, RED
 
 ACROSS = 43  # letters that have room side by side
 SLOT = 17.5

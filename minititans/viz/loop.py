@@ -9,9 +9,9 @@ nothing else. Every notebook shows the picture with the part lit that it is abou
 
 from dataclasses import dataclass
 
+from minititans.palette import BLUE, INK, LIGHT_BLUE, ORANGE, WHITE
 from minititans.viz.charts import Box, arrow, text_width
-from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
-from minititans.viz.style import BLUE, ORANGE
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 
 FAINT, EDGE = "#9A9A9A", "#C8C8C8"  # the words and the lines of what is not lit
 WIDTH, HEIGHT, GAP = 90, 54, 20  # of a box, and between two of them
@@ -28,8 +28,8 @@ class Kind:
     ink: str = INK
 
 
-COMPUTED = Kind("#EDEDED", "#FFFFFF", INK)
-READING = Kind(BLUE, "#E6F0F7", BLUE, "#FFFFFF")  # changes while reading
+COMPUTED = Kind("#EDEDED", WHITE, INK)
+READING = Kind(BLUE, LIGHT_BLUE, BLUE, WHITE)  # changes while reading
 TRAINING = Kind(ORANGE, "#FDF3DF", "#B87F00")  # learned in training
 
 # name: column, row, title, formula, kind
@@ -136,7 +136,7 @@ def _arrow(drawing: Drawing, points, lit: bool, words: str = "", x: float = 0) -
     arrow(drawing, points, colour, width)
     if words:
         (_, y), length = points[-2], text_width(words) + 10
-        drawing.add(Rect(x - length / 2, y - 8, length, 16, "#FFFFFF"))
+        drawing.add(Rect(x - length / 2, y - 8, length, 16, WHITE))
         drawing.add(Text(x, y + 4.5, words, 13, "middle", INK if lit else FAINT))
 
 

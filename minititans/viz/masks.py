@@ -8,7 +8,8 @@ from matplotlib.patches import Patch
 from torch import Tensor
 
 from minititans.attention import segment_mask, window_mask
-from minititans.viz.style import BLUE, GREEN, ORANGE, house_style
+from minititans.palette import BLUE, GREEN, ORANGE
+from minititans.viz.style import house_style
 
 KINDS = {"persistent": GREEN, "retrieved": ORANGE, "tokens": BLUE}
 

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from minititans.experiments.momentum import EventTrace, half_life, read_event
 from minititans.experiments.ringing import behaviour
-from minititans.viz.charts import GREY, Box, Series, chart
+from minititans.palette import BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED
+from minititans.viz.charts import Box, Series, chart
 from minititans.viz.drawing import Drawing, Rect, Text
 from minititans.viz.explorer import Explorer, choice, explorer, player, slider
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE, COLOURS, GREEN, ORANGE, PURPLE, RED
 
 # A colour for each way to write, the same in every figure.
 WITH, SAME_THETA, SAME_TOTAL = BLUE, RED, ORANGE

@@ -8,6 +8,7 @@ from torch import Tensor
 from minititans.experiments.figures import NAMES
 from minititans.experiments.needle_fading import DEPTHS, LENGTHS
 from minititans.memory.trace import Trace
+from minititans.palette import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, RED, WHITE
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import ASK, KEYS, MARK, NOISE, VALUES
 from minititans.viz.charts import (
@@ -21,9 +22,8 @@ from minititans.viz.charts import (
     heatmap,
     text_width,
 )  # fmt: skip
-from minititans.viz.drawing import INK, PALE, Drawing, Rect, Text
+from minititans.viz.drawing import Drawing, Rect, Text
 from minititans.viz.needle_found import TRAINED
-from minititans.viz.style import BLUE, GREEN, ORANGE, PURPLE, RED
 
 NOISE_WORDS = (  # a sentence, and 24 more
     "the grass is green while skies are blue "
@@ -32,10 +32,10 @@ NOISE_WORDS = (  # a sentence, and 24 more
 )
 CITIES = "Oslo Rome Lima Cairo Delhi Paris Quito Accra Bern Minsk Kyiv Seoul Tunis Riga"
 LOOK = {  # fill and ink of a word: noise, a needle, a question, an answer that counts
-    "noise": ("#FFFFFF", GREY),
+    "noise": (WHITE, GREY),
     "needle": (ORANGE, INK),
     "question": ("#CFE3F1", INK),
-    "answer": (BLUE, "#FFFFFF"),
+    "answer": (BLUE, WHITE),
 }
 
 
@@ -199,7 +199,7 @@ def _depth_map(drawing: Drawing, box: Box, name: str, right: Tensor) -> None:
             drawing.add(Text(box.x - 8, middle, f"{100 * depth:.0f} %", SMALL, "end"))
         for column in range(len(LENGTHS)):
             share = float(right[row, column])
-            ink = "#FFFFFF" if share > 0.6 else INK
+            ink = WHITE if share > 0.6 else INK
             x = box.x + (column + 0.5) * wide
             drawing.add(Text(x, middle, f"{share:.2f}", SMALL, "middle", ink))
     for column, length in enumerate(LENGTHS):

@@ -6,12 +6,12 @@ import torch
 
 from minititans.experiments.figures import NAMES
 from minititans.experiments.needle_fading import Fading
+from minititans.palette import BLUE, GREY, INK, ORANGE, PALE, RED
 from minititans.tasks.needle import VALUES, Needle
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, Series, chart
-from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
+from minititans.viz.charts import NORMAL, SMALL, Box, Series, chart
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, choice, explorer, player, steps
 from minititans.viz.needle import word
-from minititans.viz.style import BLUE, ORANGE, RED
 
 WIDTH = 2 + Needle("pk").value_tokens  # tokens of a needle
 

@@ -1,12 +1,12 @@
 """A memory of two layers as a picture: the way forward, the error's way back, the surprises."""
 
+from minititans.palette import BLUE, INK, LIGHT_BLUE, RED, WHITE
 from minititans.viz.charts import NORMAL, SMALL
-from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
-from minititans.viz.style import BLUE, RED
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 
 WIDTH, HEIGHT, GAP, LEFT = 118, 56, 32, 16
 FORWARD, BACK, SURPRISE = 92, 200, 290  # tops of the three rows
-GREY, WEIGHTS, ERRORS = "#555555", "#E6F0F7", "#FBE9DD"
+GREY, WEIGHTS, ERRORS = "#555555", LIGHT_BLUE, "#FBE9DD"
 
 
 def draw_network(residual: bool = False) -> Drawing:
@@ -22,12 +22,12 @@ def draw_network(residual: bool = False) -> Drawing:
     drawing.add(Text(LEFT, BACK - 16, "Back: the error", NORMAL, bold=True, colour=RED))
     drawing.add(Text(LEFT, SURPRISE + 18, "Surprises", NORMAL, bold=True, colour=BLUE))
     for column, formula, shape, fill in (
-        (0, "k", "[d_key]", "#FFFFFF"),
+        (0, "k", "[d_key]", WHITE),
         (1, "W₁", "[hidden, d_key]", WEIGHTS),
-        (2, "z = W₁ k", "[hidden]", "#FFFFFF"),
-        (3, a, "[hidden]", "#FFFFFF"),
+        (2, "z = W₁ k", "[hidden]", WHITE),
+        (3, a, "[hidden]", WHITE),
         (4, "W₂", "[d_value, hidden]", WEIGHTS),
-        (5, "M(k) = W₂ a", "[d_value]", "#FFFFFF"),
+        (5, "M(k) = W₂ a", "[d_value]", WHITE),
     ):
         _box(drawing, x[column], FORWARD, formula, shape, fill)
         if column:

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from minititans.experiments.plane import RULES, STORY, Plane, watch
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, arrow, round_up
-from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
+from minititans.palette import BLUE, FAINT, GREEN, GREY, INK, PALE, RED
+from minititans.viz.charts import NORMAL, SMALL, Box, arrow, round_up
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, choice, explorer, player, slider
-from minititans.viz.style import BLUE, GREEN, RED
 
 MOMENTS = 4  # of a pair: asking, and three of writing
 DIGITS = (1, 1.3, 1.6, 2, 2.5, 3, 4, 5, 6, 8)  # where a scale may end
@@ -132,7 +132,7 @@ def _errors(drawing: Drawing, box: Box, plane: Plane, now: int) -> None:
         colour = COLOURS[name[0]] if i <= now else INK
         if i <= now:
             drawing.add(Rect(box.x + i * slot + 3, bottom - height, slot - 6, height, colour))
-        shade = INK if i <= now else "#AAAAAA"
+        shade = INK if i <= now else FAINT
         drawing.add(
             Text(box.x + (i + 0.5) * slot, bottom + 17, name, 11, "middle", shade, i == now)
         )

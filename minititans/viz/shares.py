@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, Series
-from minititans.viz.drawing import INK, PALE, Drawing, Line, Rect, Text
+from minititans.palette import BLUE, GREEN, GREY, INK, PALE, RED, WHITE
+from minititans.viz.charts import NORMAL, SMALL, Box, Series
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE, GREEN, RED
 
 WIDTH, PILE, GAP = 27, 44, 22  # of a bar with its gap, of a pile, and between the two
 TOP, HEIGHT = 92, 180  # where a share of 1 ends, and how high it is
@@ -41,7 +41,7 @@ def _panel(drawing: Drawing, x: float, floor: float, name: str, written: list[fl
             left = x + token * WIDTH
             drawing.add(Rect(left, floor - size, WIDTH - 6, size, colour))
             drawing.add(Text(left + (WIDTH - 6) / 2, floor + 19, str(token), SMALL, "middle"))
-        drawing.add(Rect(pile.x, floor - height - size, PILE, size, colour, "#FFFFFF"))
+        drawing.add(Rect(pile.x, floor - height - size, PILE, size, colour, WHITE))
         height += size
     drawing.add(Text(x + 3.5 * WIDTH, floor + 42, "tokens later", NORMAL, "middle"))
     middle = pile.x + PILE / 2

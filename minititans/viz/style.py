@@ -1,14 +1,10 @@
-"""One look for every figure: colours that colour-blind readers tell apart, letters one can read."""
+"""One look for matplotlib's figures; the colours are those of `minititans.palette`."""
 
 from contextlib import contextmanager
 
 import matplotlib.pyplot as plt
 
-# Okabe and Ito's palette, in an order in which neighbours differ in lightness too.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000",
-)  # fmt: skip
-COLOURS = [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK]
+from minititans.palette import COLOURS
 
 
 @contextmanager

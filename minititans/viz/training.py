@@ -4,10 +4,10 @@ from IPython.display import display
 
 from minititans.experiments.live_training import BITS, stored_curve
 from minititans.experiments.models import PART, Record
-from minititans.viz.charts import GREY, Series
+from minititans.palette import BLUE, GREY
+from minititans.viz.charts import Series
 from minititans.viz.drawing import Drawing
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE
 
 UNIFORM = 8.0  # bits per byte of a model that knows nothing: log₂ 256
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from itertools import pairwise
 
+from minititans.palette import BLUE, WHITE
 from minititans.viz.charts import Box, arrow
 from minititans.viz.drawing import Drawing, Line, Rect, Shape, Text
 from minititans.viz.loop import HEIGHT, PARTS, TRAINING, WIDTH, inner_loop, legend, place
-from minititans.viz.style import BLUE
 
 ACROSS, DOWN = 26, 128  # where the inner loop is put
 TOP = 34  # of the boxes of the outer loop
@@ -39,7 +39,7 @@ def draw_loops() -> Drawing:
     _way_around(drawing)
     for left, width, title, about in OUTER.values():
         drawing.add(
-            Rect(left, TOP, width, HEIGHT, "#FFFFFF", ORANGE),
+            Rect(left, TOP, width, HEIGHT, WHITE, ORANGE),
             Text(left + width / 2, TOP + 21, title, 12.5, "middle", bold=True),
             Text(left + width / 2, TOP + 42, about, 13, "middle"),
         )

@@ -2,8 +2,9 @@
 
 from minititans.experiments.figures import LOOKS
 from minititans.experiments.variant_costs import ATTENTION, VariantCost
+from minititans.palette import INK
 from minititans.viz.charts import Box, Series, add_legend, chart
-from minititans.viz.drawing import INK, Drawing
+from minititans.viz.drawing import Drawing
 
 COLOURS = {name: LOOKS[name.lower()][0] for name in ("MAC", "MAG", "MAL", "LMM")}
 COLOURS[ATTENTION] = INK

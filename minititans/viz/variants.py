@@ -11,16 +11,26 @@ import numpy as np
 
 from minititans.experiments.dataflow import NAMES, PERSISTENT, SENTENCE, SPAN, Flow, follow
 from minititans.experiments.dataflow import variants as make_variants
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, arrow, levels
-from minititans.viz.drawing import INK, PALE, Drawing, Line, Pixels, Rect, Text
+from minititans.palette import (
+    BLUE,
+    FAINT,
+    GREY,
+    INK,
+    NOW_BLUE,
+    PALE,
+    PAPER,
+    PAST_BLUE,
+    PURPLE,
+    WHITE,
+)
+from minititans.viz.charts import NORMAL, SMALL, Box, arrow, levels
+from minititans.viz.drawing import Drawing, Line, Pixels, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, steps
 from minititans.viz.masks import KINDS
-from minititans.viz.style import BLUE, PURPLE
 
 WIDTH, HEIGHT, STEP = 104, 60, 129  # of a box, and from column to column
-PLAIN, MEMORY, ATTENTION = ("#F4F4F4", INK), (BLUE, "#FFFFFF"), (PURPLE, INK)  # fill, letters
-LEARNED = (KINDS["persistent"], "#FFFFFF")
-PALE_BLUE, FAINT = "#8FBAD6", "#AAAAAA"
+PLAIN, MEMORY, ATTENTION = (PAPER, INK), (BLUE, WHITE), (PURPLE, INK)  # fill, letters
+LEARNED = (KINDS["persistent"], WHITE)
 
 
 @dataclass(frozen=True)
@@ -142,11 +152,11 @@ def _written(drawing: Drawing, box: Box, flow: Flow, t: int) -> None:
     for i, (word, surprise) in enumerate(zip(flow.words, flow.surprise.tolist())):
         x, middle = box.x + i * slot, box.x + (i + 0.5) * slot
         if i == t:
-            drawing.add(Rect(x, box.y, slot, box.height + 22, "#E8F1F8"))
+            drawing.add(Rect(x, box.y, slot, box.height + 22, NOW_BLUE))
         if i <= t:
             height = surprise / most * box.height
             drawing.add(Rect(x + 8, bottom - height, slot - 16, height,
-                             BLUE if i == t else PALE_BLUE))  # fmt: skip
+                             BLUE if i == t else PAST_BLUE))  # fmt: skip
         ink = INK if i <= t else FAINT
         drawing.add(Text(middle, bottom + 17, word, SMALL, "middle", ink, bold=i == t))
         if flow.name == "MAC" and i % SPAN == 0:
@@ -175,11 +185,11 @@ def _attended(drawing: Drawing, box: Box, flow: Flow, t: int) -> None:
 
 def _cell(drawing: Drawing, box: Box, share: float, kind: str, words: str = "") -> None:
     inside = Box(box.x + 1.5, box.y, box.width - 3, box.height)
-    colour = _mixed(KINDS[kind], share) if share else "#F4F4F4"
+    colour = _mixed(KINDS[kind], share) if share else PAPER
     drawing.add(Rect(inside.x, inside.y, inside.width, inside.height, colour))
     if words:
         middle = inside.x + inside.width / 2
-        ink = "#FFFFFF" if share > 0.6 else INK
+        ink = WHITE if share > 0.6 else INK
         drawing.add(Text(middle, inside.y + 15.5, words, 12, "middle", ink))
 
 

@@ -1,20 +1,13 @@
-"""Who sees whom, and through what: the masks of every variant side by side.
+"""Who sees whom, and through what: the tables of every variant side by side."""
 
-`views` is the whole content: for each variant a table of queries and what they can see, `[time,
-persistent + time]`, with one of four numbers in each place. A test holds it to the layers
-themselves: what cannot be seen changes nothing.
-"""
-
-import torch
 from torch import Tensor
 
-from minititans.attention import window_mask
-from minititans.viz.charts import GREY, NORMAL, SMALL, Box, text_width
-from minititans.viz.drawing import INK, Drawing, Line, Rect, Text
+from minititans.experiments.views import ATTENTION, MEMORY, NOT, PERSISTENT, views
+from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PAPER, WHITE
+from minititans.viz.charts import NORMAL, SMALL, Box, text_width
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
-from minititans.viz.style import BLUE, GREEN, ORANGE
 
-NOT, ATTENTION, MEMORY, PERSISTENT = range(4)
 CHANNELS = {  # full colour, pale colour, words
     ATTENTION: (BLUE, "#CFE3F0", "attention"),
     MEMORY: (ORANGE, "#FBE9C3", "the memory"),
@@ -28,38 +21,6 @@ TITLES = {
     "mal": "MAL: memory as a layer",
     "lmm": "LMM: memory alone",
 }
-
-
-def views(variant: str, time: int, window: int, persistent: int) -> Tensor:
-    """Through what each token sees each other one, `[time, persistent + time]`: NOT, ATTENTION, …
-
-    Where there are two ways, attention is named: it is the exact one. window: tokens in a sliding
-    window, or in a segment of MAC. The plain baselines have no persistent tokens.
-
-    >>> views("mag", time=4, window=2, persistent=1)
-    tensor([[3, 1, 0, 0, 0],
-            [3, 1, 1, 0, 0],
-            [3, 2, 1, 1, 0],
-            [3, 2, 2, 1, 1]])
-    """
-    causal = window_mask(time, time, None)
-    place = torch.arange(time)
-    near = {
-        "transformer": causal,
-        "mac": causal & (place[:, None] // window == place // window),
-        "lmm": torch.zeros_like(causal),
-    }.get(variant, window_mask(time, time, window))
-    far = MEMORY if variant in ("mac", "mag", "mal", "lmm") else NOT
-    tokens = torch.where(near, ATTENTION, torch.where(causal, far, NOT))
-    if variant in ("transformer", "swa"):
-        return tokens
-    p = torch.full((time, persistent), PERSISTENT)
-    if variant == "lmm":
-        p.fill_(MEMORY)
-    if variant == "mal":  # p comes before the text, and leaves the window as the text goes on
-        distance = place[:, None] + persistent - torch.arange(persistent)  # [time, persistent]
-        p = torch.where(distance < window, PERSISTENT, MEMORY)
-    return torch.cat([p, tokens], 1)
 
 
 def draw_views(token: int, window: int, persistent: int, time: int = 24) -> Drawing:
@@ -82,7 +43,7 @@ def _table(drawing: Drawing, box: Box, seen: Tensor, row: int, title: str) -> No
     left = box.x + box.width - columns * width
     drawing.add(Text(box.x, box.y - 10, title, NORMAL, bold=True))
     p = columns - time
-    drawing.add(Rect(left + p * width, box.y, time * width, box.height, fill="#F4F4F4"))
+    drawing.add(Rect(left + p * width, box.y, time * width, box.height, fill=PAPER))
     for i, line in enumerate(seen.tolist()):
         for first, last, channel in _runs(line):
             full, pale, _ = CHANNELS[channel]
@@ -91,7 +52,7 @@ def _table(drawing: Drawing, box: Box, seen: Tensor, row: int, title: str) -> No
             drawing.add(Rect(*place, *size, full if i == row else pale))
     if p:
         edge = left + p * width
-        drawing.add(Line(((edge, box.y), (edge, box.y + box.height)), "#FFFFFF", 2.5))
+        drawing.add(Line(((edge, box.y), (edge, box.y + box.height)), WHITE, 2.5))
     top = box.y + row * height
     drawing.add(Rect(left, top, columns * width, height, stroke=INK))
     line = seen[row].tolist()

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from minititans.experiments.memory_worth import Worth
-from minititans.viz.charts import GREY, Box, Series, chart
+from minititans.palette import BLUE, GREEN, GREY, ORANGE
+from minititans.viz.charts import Box, Series, chart
 from minititans.viz.drawing import Drawing
 from minititans.viz.single import single_chart
-from minititans.viz.style import BLUE, GREEN, ORANGE
 
 LOOKS = {  # way: words, colour, dash
     "as trained": ("as trained", BLUE, ""),

@@ -13,10 +13,10 @@ from minititans.experiments.attention_cost import (
     reading_seconds,
 )
 from minititans.experiments.sink import bits_per_byte, looks, unseen_texts
+from minititans.palette import BLUE, GREEN
 from minititans.tasks.text import Text
 from minititans.viz.attention import draw_cost, draw_looks, draw_masks, draw_weights, shares
 from minititans.viz.drawing import Rect
-from minititans.viz.style import BLUE, GREEN
 
 SMALL = CostConfig(dim=8, heads=2, lengths=(16, 32), rounds=1)
 

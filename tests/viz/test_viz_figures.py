@@ -6,27 +6,27 @@ import time
 import pytest
 import torch
 
+from minititans.experiments.hebbian import crosstalk, hebbian_recall, mean_error, pairs_held
 from minititans.experiments.overflow import random_units
+from minititans.experiments.sentence import DIM, pairs, read_text
+from minititans.experiments.stepping import STORY, step_through, story
 from minititans.experiments.two_loops import reading_loss
+from minititans.experiments.writing import delta, delta_error, overwrite
 from minititans.memory import Gates, MemoryState, sequential
+from minititans.palette import BLUE, RED
 from minititans.viz.charts import Box, bars
 from minititans.viz.drawing import Drawing, Line, Pixels, Rect
 from minititans.viz.plane import plane_explorer
-from minititans.viz.reading import DIM, draw_reading, pairs, read_text, reading_explorer
+from minititans.viz.reading import draw_reading, reading_explorer
 from minititans.viz.recall import (
-    crosstalk,
     draw_crosstalk,
     draw_recall,
     draw_scores,
     draw_sizes,
-    hebbian_recall,
-    mean_error,
-    pairs_held,
     recall_explorer,
 )
-from minititans.viz.stepper import STORY, draw_step, draw_surprise, step_through, stepper, story
-from minititans.viz.style import BLUE, RED
-from minititans.viz.writing import delta, delta_error, draw_comparison, draw_overwrite, overwrite
+from minititans.viz.stepper import draw_step, draw_surprise, stepper
+from minititans.viz.writing import draw_comparison, draw_overwrite
 
 TEXT = "to be or not to be, that is the question"
 

@@ -8,6 +8,7 @@ from minititans.experiments.paper import LENGTHS as PAPER_LENGTHS
 from minititans.experiments.paper import TABLE_2
 from minititans.experiments.results import Reading, Result
 from minititans.memory.trace import Trace
+from minititans.palette import BLUE, ORANGE
 from minititans.tasks.needle import VALUES, Needle, generator
 from minititans.viz.drawing import Line, Rect
 from minititans.viz.needle import (
@@ -20,7 +21,6 @@ from minititans.viz.needle import (
 )
 from minititans.viz.needle_found import TRAINED, draw_found, found_tables, lines_of
 from minititans.viz.needle_widget import draw_fading, fading_explorer
-from minititans.viz.style import BLUE, ORANGE
 
 
 def test_every_token_has_a_name_of_its_own():

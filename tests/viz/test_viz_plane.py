@@ -7,9 +7,9 @@ import torch
 
 from minititans.experiments.plane import STORY, falls_by_the_cosine, unit_vector, watch
 from minititans.memory import Gates, MemoryState, sequential
-from minititans.viz.drawing import INK, Line
+from minititans.palette import INK, RED
+from minititans.viz.drawing import Line
 from minititans.viz.plane import CIRCLE, MOMENTS, draw_plane, plane_explorer
-from minititans.viz.style import RED
 
 
 @pytest.mark.parametrize("angle, theta", [(60, 1.0), (90, 0.5), (10, 2.0)])

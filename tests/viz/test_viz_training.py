@@ -7,6 +7,7 @@ from minititans import TitansConfig, TitansLM
 from minititans.experiments.memory_worth import Worth
 from minititans.experiments.models import Record
 from minititans.experiments.text_reading import TextReading
+from minititans.palette import BLUE
 from minititans.viz import training
 from minititans.viz.charts import text_width
 from minititans.viz.drawing import Line, Pixels, Rect, Text
@@ -24,7 +25,6 @@ from minititans.viz.letters import (
     window,
 )  # fmt: skip
 from minititans.viz.loop import draw_loop
-from minititans.viz.style import BLUE
 from minititans.viz.two_loops import ACROSS as RIGHT
 from minititans.viz.two_loops import DOWN, OUTER, draw_loops
 from minititans.viz.worth import draw_stream, draw_worth

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from minititans import TitansConfig, TitansLM
+from minititans.experiments.views import ATTENTION, MEMORY, NOT, PERSISTENT, views
 from minititans.memory import switch_memory
-from minititans.viz.views import ATTENTION, MEMORY, NOT, PERSISTENT, TITLES, draw_views, views
+from minititans.viz.views import TITLES, draw_views
 
 TIME, WINDOW, P = 11, 4, 3
 

@@ -11,9 +11,9 @@ from minititans.course.checking.words import KINDS
 from minititans.course.grading.grade import BROKEN, ENDED_EARLY, NOT_HANDED_IN, UNREADABLE, Row
 from minititans.course.labs import find_task
 from minititans.files import write_whole
-from minititans.viz.style import GREEN, ORANGE, SKY, house_style
+from minititans.palette import GREEN, ORANGE, PALE, SKY
+from minititans.viz.style import house_style
 
-PALE = "#D9D9D9"
 RIGHT, KNOWN, OTHER, NOTHING = "right", "a known mistake", "other trouble", "nothing to judge"
 COLOURS = {RIGHT: GREEN, KNOWN: ORANGE, OTHER: SKY, NOTHING: PALE}
 ABSENT = (

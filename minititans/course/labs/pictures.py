@@ -6,7 +6,8 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from minititans.viz.style import COLOURS, house_style
+from minititans.palette import COLOURS
+from minititans.viz.style import house_style
 
 
 def lines(
