@@ -45,7 +45,7 @@ def holes(path: Path) -> dict[str, ast.FunctionDef]:
 
 
 def test_exercises_are_exactly_what_solutions_give():
-    """(Somebody's own work in exercises/ is a difference, too.)"""
+    """(Somebody's own work in exercises/ is a difference too.)"""
     assert differences(ROOT) == []
     assert len(solutions(ROOT)) == len(all_labs())
 
