@@ -8,8 +8,8 @@ PY     := $(VENV)/bin/python
 LAB_ARGS   ?=
 TEST_ARGS  ?=
 BENCH_ARGS ?=
-# Two test files at a time; `make test TWO=` for one.
-TWO        ?= -n 2 --dist loadfile
+# Two test files at a time, in the order of conftest.py; `make test TWO=` for one.
+TWO        ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 # JupyterLab refuses to run as root (usual in containers) unless it is told to.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)

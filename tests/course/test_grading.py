@@ -298,7 +298,7 @@ def test_a_grader_that_is_stopped_takes_everything_with_it(tmp_path, monkeypatch
     assert not room.out.exists()
 
 
-def wait_until(condition, seconds: float = 60) -> None:
+def wait_until(condition, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
