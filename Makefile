@@ -1,4 +1,4 @@
-# minititans: `make` alone lists what there is. Needs Python 3.11 or newer.
+# minititans: `make` alone lists the targets. Needs Python 3.11 or newer.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -8,8 +8,8 @@ PY     := $(VENV)/bin/python
 LAB_ARGS   ?=
 TEST_ARGS  ?=
 BENCH_ARGS ?=
-# Two test files at a time; TWO= for one.
-TWO        ?= -n 2 --dist loadfile
+# Two test files at a time, in the order of conftest.py; `make test TWO=` for one.
+TWO        ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 # JupyterLab refuses to run as root (usual in containers) unless it is told to.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -19,7 +19,7 @@ ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 help:  ## list the targets (what `make` alone does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-setup: $(VENV)/.installed  ## make .venv and install everything into it; a second run has nothing to do
+setup: $(VENV)/.installed  ## create .venv and install everything into it, unless that is done
 
 lab: setup  ## open JupyterLab on the course (only on this machine, with a token)
 	$(PY) -m jupyterlab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(CURDIR)" \
@@ -30,34 +30,34 @@ test: setup  ## run every test: tests/, docstring examples, notebooks; then lint
 	$(PY) -m pytest $(TWO) --nbval notebooks/ solutions/
 	@$(MAKE) --no-print-directory lint
 
-test-fast: setup  ## run tests/ and docstring examples, without those marked slow
+test-fast: setup  ## run tests/ and docstring examples, except those marked slow
 	$(PY) -m pytest $(TWO) -m "not slow" $(TEST_ARGS)
 
-lint: setup  ## check style, format and types, change nothing
+lint: setup  ## check style, format and types; change nothing
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-format: setup  ## put every file into the house format
+format: setup  ## format every file, and fix what ruff can fix
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-notebooks: setup  ## run every notebook again and store what it shows
+notebooks: setup  ## run every notebook again and store its output
 	$(PY) -m minititans.course.making.build
 
 screenshots: setup  ## take the README's pictures of the course again (needs Chromium)
 	$(PY) -m minititans.course.making.screenshots
 
-exercises: setup  ## make exercises/ from solutions/; an exercise you worked on is kept aside
+exercises: setup  ## make exercises/ from solutions/; keeps a copy of those you worked on
 	$(PY) -m minititans.course.making.exercises
 
 bench: $(VENV)/.installed-bench  ## measure speed and memory (choose with BENCH_ARGS="...")
 	$(PY) -m benchmarks $(BENCH_ARGS)
 
-doctor: setup  ## show what this machine offers and what to do about anything missing
+doctor: setup  ## show what this machine has, and what to do about anything missing
 	$(PY) -m minititans.cli doctor
 
-clean:  ## remove what running things left behind, keep .venv
+clean:  ## remove caches and build files; keep .venv
 	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) \
 		-type d -prune -exec rm -rf {} +
@@ -76,16 +76,16 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 		echo "Note: git is not installed. The course runs without it, but you will want it"; \
 		echo "to fetch updates and to keep your own changes: https://git-scm.com/downloads"; }
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || { \
-		echo "Could not make the virtual environment $(VENV)."; \
+		echo "Could not create the virtual environment $(VENV)."; \
 		echo "On Debian and Ubuntu: sudo apt install python3-venv, then run make again."; \
 		exit 1; }
 	@echo "Installing into $(VENV): a few minutes and up to 2 GB the first time."
 	$(PY) -m pip install --disable-pip-version-check -c constraints.txt -e '.[lab,test]'
-	@# JupyterLab would open with a question about news; the course opens without it.
+	@# Without this, JupyterLab would open with a question about news.
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@printf '%s\n' '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
 		> $(VENV)/share/jupyter/lab/settings/overrides.json
-	@# nbgrader, with which the tests hold the solutions compatible, stays out of students' sight.
+	@# nbgrader, which the tests need, stays out of students' sight.
 	@mkdir -p $(VENV)/etc/jupyter/labconfig $(VENV)/etc/jupyter/jupyter_server_config.d
 	@printf '%s\n' '{"disabledExtensions": {"@jupyter/nbgrader": true}}' \
 		> $(VENV)/etc/jupyter/labconfig/page_config.json

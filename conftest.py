@@ -1,4 +1,4 @@
-"""What every test run shares: torch's threads, what pytest must not import, notebooks' budget."""
+"""What test runs share: torch's threads, what pytest must not import, order, notebooks' budget."""
 
 import os
 from importlib.util import find_spec
@@ -25,6 +25,12 @@ if find_spec("triton") is None:  # optional, and none for Windows and macOS
             "writing",
         )
     ]
+
+
+def pytest_collection_modifyitems(items):
+    """Files with slow tests come first: short ones fill the time that a core would wait at last."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,9 +6,9 @@
 # tasks; plan 45 minutes.
 #
 # **How it works.** Each task has a cell with a hole in it, and below it a cell with `check`.
-# Write your function, run both. `check` tries your function on fresh inputs and says what is
-# right, or what differs, and when it recognises a typical mistake, which one. A function that
-# works for more than ten seconds is stopped.
+# Write your function and run both. `check` tries your function on many inputs. It tells you
+# whether the answers are right and, if not, what differs; if it recognises a typical mistake, it
+# says which one. A function that runs for more than ten seconds is stopped.
 #
 # - `hint("01.1")` gives a hint, and another one each time, three in all
 # - `example("01.1")` gives inputs to try: `hebbian_write(**example("01.1"))`
@@ -52,7 +52,8 @@ def hebbian_write(M, key, value):
 check("01.1", hebbian_write)
 
 # %% [markdown]
-# A pair in an empty memory: one row for each number of the value, each a copy of the key, scaled.
+# A pair in an empty memory: one row for each number of the value, and each row is the key times
+# that number.
 
 # %%
 key, value = F.normalize(torch.randn(6), dim=0), torch.tensor([1.0, -1.0, 0.5, 0.0])
@@ -99,13 +100,13 @@ print("recalled:", [round(x, 3) for x in read(M, key).tolist()])
 
 # %%
 def hebbian_memory(keys, values):
-    """Return the memory that holds all pairs, beginning with an empty one.
+    """Return the memory that holds all pairs, starting from an empty one.
 
     keys: [time, d_key]; values: [time, d_value]. Returns [d_value, d_key].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
-        "01.3: Return the memory that holds all pairs, beginning with an empty one."
+        "01.3: Return the memory that holds all pairs, starting from an empty one."
     )
 
 
@@ -189,8 +190,8 @@ def interference(keys, values):
 check("01.5", interference)
 
 # %% [markdown]
-# For random keys of length 1 two of them overlap by about $1/\sqrt{d}$, so the noise of $n$ pairs
-# should have a squared length of about $(n - 1)/d$. Yours:
+# Two random keys of length 1 overlap by about $1/\sqrt{d}$, so the noise of $n$ pairs should have a
+# squared length of about $(n - 1)/d$. Yours:
 
 # %%
 dim = 32

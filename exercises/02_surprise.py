@@ -8,7 +8,8 @@
 # `check` tells you what is right and what differs, `hint("02.1")` helps, `progress()` shows where
 # you are, and `surprise(**example("02.3"))` runs your function on an example.
 #
-# The memory is called `W` from here on: its weights, `[d_value, d_key]`.
+# As in lab 01 the memory is a matrix `M`, `[d_value, d_key]`. Since it learns by gradient descent,
+# its numbers are also called its *weights*.
 
 # %%
 import torch
@@ -25,16 +26,16 @@ _ = torch.manual_seed(0)
 # How wrong is the memory about a pair? Ask it with the key and compare with the value. This is
 # the associative loss, equation (12), with the factor ½ of the paper's appendix:
 #
-# $$\ell(W; k, v) = \tfrac12\,\|W k - v\|^2$$
+# $$\ell(M; k, v) = \tfrac12\,\|M k - v\|^2$$
 #
 # One line is missing.
 
 
 # %%
-def associative_loss(W, key, value):
+def associative_loss(M, key, value):
     """Return the loss of the memory on one pair, a tensor without axes.
 
-    W: [d_value, d_key]; key: [d_key]; value: [d_value]. Returns [].
+    M: [d_value, d_key]; key: [d_key]; value: [d_value]. Returns [].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
@@ -48,23 +49,23 @@ check("02.1", associative_loss)
 # %% [markdown]
 # ## 02.2 Surprise, by autograd
 #
-# The surprise of a pair is the gradient of the loss by the weights: how each weight made the
-# answer wrong. Let PyTorch find it, from your loss. Later the whole model is trained *through*
-# this gradient, so it has to stay differentiable itself: `torch.func.grad` does that, and
-# `torch.autograd.grad` with `create_graph=True`.
+# The surprise of a pair is the gradient of the loss with respect to $M$: how much each weight
+# contributed to the wrong answer. Let PyTorch find it, from your loss. Later the whole model is
+# trained *through* this gradient, so it has to be differentiable itself: with `torch.func.grad` it
+# is, and with `torch.autograd.grad` if you pass `create_graph=True`.
 #
-# $$u = \nabla_W\, \ell(W; k, v)$$
+# $$u = \nabla_M\, \ell(M; k, v)$$
 
 
 # %%
-def surprise_by_autograd(W, key, value):
-    """Return the gradient of `associative_loss` by W, found by PyTorch.
+def surprise_by_autograd(M, key, value):
+    """Return the gradient of `associative_loss` with respect to M, found by PyTorch.
 
-    W: [d_value, d_key]; key: [d_key]; value: [d_value]. Returns [d_value, d_key].
+    M: [d_value, d_key]; key: [d_key]; value: [d_value]. Returns [d_value, d_key].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
-        "02.2: Return the gradient of `associative_loss` by W, found by PyTorch."
+        "02.2: Return the gradient of `associative_loss` with respect to M, found by PyTorch."
     )
 
 
@@ -74,30 +75,32 @@ check("02.2", surprise_by_autograd)
 # %% [markdown]
 # ## 02.3 Surprise, by hand
 #
-# For a matrix the gradient can be written down. Derive $\partial \ell / \partial W_{ij}$ on paper
-# first, then write it for all $i, j$ at once, without autograd. In the paper it stands inside
-# equation (17).
+# For a matrix the gradient can be written down. Derive $\partial \ell / \partial M_{ij}$ on paper
+# first, then write it for all $i, j$ at once, without autograd. In the paper it is part of equation
+# (17).
 
 
 # %%
-def surprise(W, key, value):
-    """Return the gradient of the loss by W, in closed form.
+def surprise(M, key, value):
+    """Return the gradient of the loss with respect to M, in closed form.
 
-    W: [d_value, d_key]; key: [d_key]; value: [d_value]. Returns [d_value, d_key].
+    M: [d_value, d_key]; key: [d_key]; value: [d_value]. Returns [d_value, d_key].
     """
     # Replace the next line with your code.
-    raise NotImplementedError("02.3: Return the gradient of the loss by W, in closed form.")
+    raise NotImplementedError(
+        "02.3: Return the gradient of the loss with respect to M, in closed form."
+    )
 
 
 # %%
 check("02.3", surprise)
 
 # %% [markdown]
-# Both ways, beside each other. The surprise has one rank: an error times a key.
+# Both ways side by side. The surprise has rank one: an error times a key.
 
 # %%
-W, key, value = torch.randn(5, 6), F.normalize(torch.randn(6), dim=0), torch.randn(5)
-by_hand, by_autograd = surprise(W, key, value), surprise_by_autograd(W, key, value)
+M, key, value = torch.randn(5, 6), F.normalize(torch.randn(6), dim=0), torch.randn(5)
+by_hand, by_autograd = surprise(M, key, value), surprise_by_autograd(M, key, value)
 matrices({"by hand": by_hand, "by autograd": by_autograd}, rows="value", columns="key")
 print("the same:", torch.allclose(by_hand, by_autograd, atol=1e-5))
 
@@ -105,17 +108,17 @@ print("the same:", torch.allclose(by_hand, by_autograd, atol=1e-5))
 # ## 02.4 The delta rule
 #
 # Now write: one step of gradient descent on the loss. `theta` is the size of the step, a number.
-# This is equation (8). It is called the delta rule after the difference, delta, between what should
-# come and what does. It takes the old answer out and puts the new one in.
+# This is equation (8). It is called the delta rule after the difference, delta, between the value
+# and the answer. It takes the old answer out and puts the new one in.
 #
-# $$W_t = W_{t-1} - \theta_t\, \nabla \ell(W_{t-1}; k_t, v_t)$$
+# $$M_t = M_{t-1} - \theta_t\, \nabla \ell(M_{t-1}; k_t, v_t)$$
 
 
 # %%
-def delta_write(W, key, value, theta):
+def delta_write(M, key, value, theta):
     """Return the memory after one step of gradient descent on this pair.
 
-    W: [d_value, d_key]; key: [d_key]; value: [d_value]; theta: []. Returns [d_value, d_key].
+    M: [d_value, d_key]; key: [d_key]; value: [d_value]; theta: []. Returns [d_value, d_key].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
@@ -147,7 +150,7 @@ lines(errors, "write", "distance from the true value", mark=(9.5, "the value cha
 # ## 02.5 The exact step
 #
 # How large should `theta` be? There is one value at which a single write makes the memory answer
-# this key exactly: $W_t k = v$, whatever $W_{t-1}$ was. Derive it. It depends on the key alone.
+# this key exactly: $M_t k = v$, whatever $M_{t-1}$ was. Derive it. It depends on the key alone.
 
 
 # %%
@@ -170,28 +173,28 @@ check("02.5", exact_step)
 # error than before, and repeated writes diverge.
 
 # %%
-W, key, value = torch.randn(4, 6), torch.randn(6), torch.randn(4)
+M, key, value = torch.randn(4, 6), torch.randn(6), torch.randn(4)
 shares = torch.linspace(0, 2.2, 45)
 left = [
-    (delta_write(W, key, value, share * exact_step(key)) @ key - value).norm() for share in shares
+    (delta_write(M, key, value, share * exact_step(key)) @ key - value).norm() for share in shares
 ]
-before = (W @ key - value).norm().expand(len(shares))
+before = (M @ key - value).norm().expand(len(shares))
 series = {"error after the write": torch.stack(left), "before": before}
 lines(series, "theta, in exact steps", "error", x=shares)
 
 # %% [markdown]
 # ## 02.6 A memory over a sequence
 #
-# Put it together: a batch of sequences, each row with a memory of its own that begins with the
-# weights `W`. Every token writes its pair and is then read with its own query, so $y_t$ comes from
-# $W_t$. Loops are fine; lab 06 gets rid of them.
+# Put it together: a batch of sequences, each row with a memory of its own that starts from the same
+# `M`. Every token writes its pair and then reads with its own query, so $y_t$ comes from $M_t$.
+# Loops are fine; lab 06 gets rid of them.
 
 
 # %%
-def delta_memory(W, queries, keys, values, theta):
+def delta_memory(M, queries, keys, values, theta):
     """Return what the memory answers at each token, after that token was written.
 
-    W: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
+    M: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
     values: [batch, time, d_value]; theta: [batch, time]. Returns [batch, time, d_value].
     """
     # Replace the next line with your code.
@@ -204,16 +207,16 @@ def delta_memory(W, queries, keys, values, theta):
 check("02.6", delta_memory)
 
 # %% [markdown]
-# How surprised is your memory, asked before each write? Four pairs are repeated again and again,
-# and in the middle the values change.
+# How surprised is your memory just before each write? Four pairs are repeated again and again, and
+# halfway through their values change.
 
 # %%
 keys = F.normalize(torch.randn(4, 16), dim=-1).repeat(12, 1)
 values = torch.cat([torch.randn(4, 16).repeat(6, 1), torch.randn(4, 16).repeat(6, 1)])
-W, shock = torch.zeros(16, 16), []
+M, shock = torch.zeros(16, 16), []
 for key, value in zip(keys, values):
-    shock.append(surprise(W, key, value).norm())
-    W = delta_write(W, key, value, torch.tensor(0.7))
+    shock.append(surprise(M, key, value).norm())
+    M = delta_write(M, key, value, torch.tensor(0.7))
 shock = torch.stack(shock)
 lines({"surprise": shock}, "token", "norm of the gradient", mark=(24, "the values change"))
 print("calm after six rounds:", bool(shock[20:24].mean() < 0.1 * shock[:4].mean()))

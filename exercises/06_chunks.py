@@ -6,8 +6,8 @@
 # numbers of the loop. It goes with the notebook [Training in
 # parallel](../notebooks/06_chunks.ipynb). Seven tasks; plan two hours.
 #
-# The memory is a matrix $W$. The trick of tasks 06.1 to 06.6: inside a chunk every surprise is
-# measured at the weights $W_{start}$ with which the chunk began, equation (16). Then all surprises
+# The memory is a matrix $M$. The trick of tasks 06.1 to 06.6: inside a chunk every surprise is
+# measured at $M_{start}$, the memory with which the chunk began, equation (16). Then all surprises
 # are known at once, and what remains is products of gates. Task 06.7 does without the trick. One
 # sequence, no batch: `keys` is `[time, d_key]`, a gate is `[time]`.
 #
@@ -59,8 +59,8 @@ matrices({name: segment_products(gate) for name, gate in gates.items()}, "token 
 #
 # Follow surprise $i$ through a chunk. It enters the momentum with $\theta_i$ and shrinks by $\eta$
 # at every later token: $H$ says how much of it is in $S_t$. Each momentum $S_s$ is written to the
-# weights, where forgetting wears it down: $D$ says how much of the write at $s$ is left in $W_t$.
-# Together, $G$ says how much of surprise $i$ is in $W_t$.
+# memory, where forgetting wears it down: $D$ says how much of the write at $s$ is left in $M_t$.
+# Together, $G$ says how much of surprise $i$ is in $M_t$.
 #
 # $$H_{t,i} = \theta_i \prod_{j=i+1}^{t} \eta_j, \qquad
 # D_{t,s} = \prod_{j=s+1}^{t} (1-\alpha_j), \qquad G = D H$$
@@ -87,21 +87,22 @@ matrices({"H": H, "D": D, "G = D H": G}, "token t", "token i")
 # %% [markdown]
 # ## 06.3 What the chunk begins with
 #
-# A chunk does not begin from nothing: there are weights $W_0$ and a momentum $S_0$. How much of
-# $S_0$ is left in $S_t$ ($m_t$), how much of $S_0$ has gone into $W_t$ ($f_t$), and how much of
-# $W_0$ is left in $W_t$ ($\beta_t$)? Set all surprises to zero and unroll the rule. Derive $f$:
-# token $s$ writes $m_s S_0$. Return them in this order: $m$, $f$, $\beta$.
+# A chunk does not begin from nothing: there is a memory $M_0$ and a momentum $S_0$. Three vectors
+# say what becomes of them: $m_t$ is how much of $S_0$ is left in $S_t$, $f_t$ how much of $S_0$ has
+# gone into $M_t$, and $\beta_t$ how much of $M_0$ is left in $M_t$. Set all surprises to zero and
+# unroll the rule. For $f$, note that token $s$ writes $m_s S_0$. Return them in this order: $m$,
+# $f$, $\beta$.
 
 
 # %%
 def carried_over(eta, alpha):
-    """Return m, f and beta: what is left of S₀ in S_t, of S₀ in W_t, of W₀ in W_t.
+    """Return m, f and beta: what is left of S₀ in S_t, of S₀ in M_t, of M₀ in M_t.
 
     eta, alpha: [time]. Returns three [time].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
-        "06.3: Return m, f and beta: what is left of S₀ in S_t, of S₀ in W_t, of W₀ in W_t."
+        "06.3: Return m, f and beta: what is left of S₀ in S_t, of S₀ in M_t, of M₀ in M_t."
     )
 
 
@@ -110,33 +111,34 @@ check("06.3", carried_over)
 
 # %%
 m, f, beta = carried_over(torch.full((24,), 0.8), torch.full((24,), 0.1))
-lines({"m: S₀ in S_t": m, "f: S₀ in W_t": f, "beta: W₀ in W_t": beta}, "token t", "share")
+lines({"m: S₀ in S_t": m, "f: S₀ in M_t": f, "beta: M₀ in M_t": beta}, "token t", "share")
 
 # %% [markdown]
 # ## 06.4 Read a chunk
 #
-# With the errors $e_i = v_i - W_{start} k_i$, all measured at the weights with which the chunk
-# began, the weights of token $t$ are
+# With the errors $e_i = v_i - M_{start} k_i$, all measured at the memory with which the chunk
+# began, the memory of token $t$ is
 #
-# $$W_t = \beta_t W + f_t S + \sum_{i \le t} G_{t,i}\, e_i k_i^\top$$
+# $$M_t = \beta_t M + f_t S + \sum_{i \le t} G_{t,i}\, e_i k_i^\top$$
 #
-# Token $t$ reads with its own $W_t$. Put $q_t$ to the right of it, and no $W_t$ ever needs to be
-# built: derive the readings of all tokens as matrix products. No loop over tokens.
+# Token $t$ reads with its own $M_t$. Multiply the formula by $q_t$ from the right, and you will see
+# that no $M_t$ ever needs to be built: derive the readings of all tokens as matrix products. No
+# loop over tokens.
 #
-# `W` and `S` are the weights and the momentum now. `W_start` may differ from `W`: the chunk may
-# have begun earlier.
+# `M` and `S` are the memory and the momentum now. `M_start` may differ from `M`: the chunk may have
+# begun earlier.
 
 
 # %%
-def read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha):
-    """Return what each token of the chunk reads with its own weights.
+def read_chunk(M, S, M_start, queries, keys, values, theta, eta, alpha):
+    """Return what each token of the chunk reads from its own memory.
 
-    W, S, W_start: [d_value, d_key]; queries, keys: [time, d_key]; values: [time, d_value];
+    M, S, M_start: [d_value, d_key]; queries, keys: [time, d_key]; values: [time, d_value];
     theta, eta, alpha: [time]. Returns [time, d_value].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
-        "06.4: Return what each token of the chunk reads with its own weights."
+        "06.4: Return what each token of the chunk reads from its own memory."
     )
 
 
@@ -146,22 +148,22 @@ check("06.4", read_chunk)
 # %% [markdown]
 # ## 06.5 Write a chunk
 #
-# The next chunk needs the weights and the momentum after the last token, and only those. They are
-# matrix products too: with the last rows of $G$ and $H$.
+# The next chunk needs the memory and the momentum after the last token, and only those. They are
+# matrix products too, with the last rows of $G$ and $H$.
 #
 # $$S_t = m_t S + \sum_{i \le t} H_{t,i}\, e_i k_i^\top$$
 
 
 # %%
-def write_chunk(W, S, W_start, keys, values, theta, eta, alpha):
-    """Return the weights and the momentum after the last token of the chunk: W, S.
+def write_chunk(M, S, M_start, keys, values, theta, eta, alpha):
+    """Return the memory and the momentum after the last token of the chunk: M, S.
 
-    W, S, W_start: [d_value, d_key]; keys: [time, d_key]; values: [time, d_value];
+    M, S, M_start: [d_value, d_key]; keys: [time, d_key]; values: [time, d_value];
     theta, eta, alpha: [time]. Returns two [d_value, d_key].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
-        "06.5: Return the weights and the momentum after the last token of the chunk: W, S."
+        "06.5: Return the memory and the momentum after the last token of the chunk: M, S."
     )
 
 
@@ -172,19 +174,19 @@ check("06.5", write_chunk)
 # ## 06.6 Streaming
 #
 # Text arrives in pieces of any length, and a piece may end in the middle of a chunk. The result
-# must not depend on where it was cut. So the state carries four things: the weights now, the
-# momentum, the weights with which the open chunk began, and how many of its tokens have been read.
+# must not depend on where the text was cut. So the state carries four things: the memory now, the
+# momentum, the memory with which the open chunk began, and how many of its tokens have been read.
 #
-# Read the tokens that the open chunk still takes, then whole chunks, then the beginning of the
-# next one. When a chunk is full, the next one begins immediately: `position` is 0 again and
-# `W_start` is the `W` of that moment.
+# Read the tokens that the open chunk still has room for, then whole chunks, then the beginning of
+# the next one. When a chunk is full, the next one begins immediately: `position` is 0 again and
+# `M_start` is the `M` of that moment.
 
 
 # %%
 def stream(state, queries, keys, values, theta, eta, alpha, chunk_size):
     """Return the readings of a piece of text, and the state after it: y, state.
 
-    state: (W, S, W_start, position), three [d_value, d_key] and a whole number below chunk_size;
+    state: (M, S, M_start, position), three [d_value, d_key] and a whole number below chunk_size;
     queries, keys: [time, d_key]; values: [time, d_value]; theta, eta, alpha: [time].
     Returns [time, d_value] and a state of the same form.
     """
@@ -228,7 +230,7 @@ def library(chunk_size, exact):
     return chunked(q, k, v, Gates(*gates), start, chunk_size, exact=exact)[0][0, 0]
 
 
-frozen = library(chunk_size, exact=False)  # every surprise at the chunk's first weights
+frozen = library(chunk_size, exact=False)  # every surprise at the chunk's first memory
 print("minititans.memory.chunked gives the same:", torch.allclose(frozen, whole, atol=1e-12))
 
 # %% [markdown]
@@ -237,26 +239,26 @@ print("minititans.memory.chunked gives the same:", torch.allclose(frozen, whole,
 # Freezing has a price: inside a chunk, no token learns from the one before it. For a matrix there
 # is a way around it. Measure each error just before its token is written:
 #
-# $$e_t = v_t - W_{t-1} k_t, \qquad
-# W_{t-1} = \beta^-_t W + f^-_t S + \sum_{i < t} G^-_{t,i}\, e_i k_i^\top$$
+# $$e_t = v_t - M_{t-1} k_t, \qquad
+# M_{t-1} = \beta^-_t M + f^-_t S + \sum_{i < t} G^-_{t,i}\, e_i k_i^\top$$
 #
 # The minus means *one row earlier*: row $t$ of $G^-$ is row $t-1$ of $G$, and so on. What is in the
-# first row, before anything was written? Put the second formula into the first, move everything
-# with an $e$ in it to the left, and you have a system of linear equations for the rows of $E$. Row
+# first row, before anything was written? Put the second formula into the first and move everything
+# with an $e$ in it to the left. The result is a system of linear equations for the rows of $E$. Row
 # $t$ needs only rows before it: the system is lower triangular, with ones on its diagonal. Derive
 # it and solve it, row by row or with `torch.linalg.solve_triangular`.
 
 
 # %%
-def chunk_errors(W, S, keys, values, theta, eta, alpha):
-    """Return each token's error at the weights just before it is written, in one go.
+def chunk_errors(M, S, keys, values, theta, eta, alpha):
+    """Return the errors of all tokens, each measured just before its token is written.
 
-    W, S: [d_value, d_key], before the chunk; keys: [time, d_key]; values: [time, d_value];
-    theta, eta, alpha: [time]. Returns [time, d_value]: row t is v_t − W_{t−1} k_t.
+    M, S: [d_value, d_key], as the chunk begins; keys: [time, d_key]; values: [time, d_value];
+    theta, eta, alpha: [time]. Returns [time, d_value]: row t is v_t − M_{t−1} k_t.
     """
     # Replace the next line with your code.
     raise NotImplementedError(
-        "06.7: Return each token's error at the weights just before it is written, in one go."
+        "06.7: Return the errors of all tokens, each measured just before its token is written."
     )
 
 
@@ -264,19 +266,19 @@ def chunk_errors(W, S, keys, values, theta, eta, alpha):
 check("06.7", chunk_errors)
 
 # %% [markdown]
-# Now read the whole text with exact errors, in chunks of any size. Your `read_chunk` and
-# `write_chunk` can be used as they are: with `W_start` zero, the errors they measure are the values
-# they are given, so give them $E$.
+# Now read the whole text with exact errors, in chunks of any size. You can use your `read_chunk`
+# and `write_chunk` as they are. With `M_start` zero, the error they compute is simply the value
+# they are given: so we give them $E$ in place of the values.
 
 
 # %%
 def read_exactly(chunk_size):
-    W = S = zeros
+    M = S = zeros
     readings = []
     for q, k, v, *gates in zip(*(x.split(chunk_size) for x in text)):
-        E = chunk_errors(W, S, k, v, *gates)
-        readings.append(read_chunk(W, S, zeros, q, k, E, *gates))
-        W, S = write_chunk(W, S, zeros, k, E, *gates)
+        E = chunk_errors(M, S, k, v, *gates)
+        readings.append(read_chunk(M, S, zeros, q, k, E, *gates))
+        M, S = write_chunk(M, S, zeros, k, E, *gates)
     return torch.cat(readings)
 
 
@@ -290,8 +292,8 @@ print("frozen errors give the same:", torch.allclose(whole, by_token, atol=1e-12
 # %% [markdown]
 # **What you have:** [`chunked`](../minititans/memory/chunked.py), for a matrix. In a deeper memory
 # every layer is read and written like this, with what enters the layer in place of the keys. The
-# last layer's errors are exact; the layers below it use the errors of lab 05, frozen. No weights
-# per token are ever built.
+# last layer's errors are exact; the layers below it use the errors of lab 05, frozen. The memory of
+# a single token is never built.
 
 # %%
 progress()

@@ -35,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    about_doctor = "show what this machine offers and what to do about anything missing"
+    about_doctor = "show what this machine has, and what to do about anything missing"
     examine = commands.add_parser("doctor", help=about_doctor, description=about_doctor)
     examine.set_defaults(run=run_doctor)
 

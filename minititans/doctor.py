@@ -1,4 +1,4 @@
-"""What this machine offers the course, and what to do about anything missing.
+"""What this machine has for the course, and what to do about anything missing.
 
 `examine` looks and returns findings; `report` turns findings into text. Neither fails when a
 package is missing or broken, torch included: finding that out is their job.
@@ -30,7 +30,7 @@ Importer = Callable[[str], ModuleType]
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: what was looked at, whether it is there, and what to do if not."""
+    """One line of the report: what was examined, whether it is there, and what to do if not."""
 
     name: str
     present: bool

@@ -39,10 +39,10 @@ for i in range(3, 8):
 
 # %%
 keys, values = pairs(text, look_back=3)
-likeness = (keys @ keys.T).abs()
+overlap = (keys @ keys.T).abs()
 print("keys:", list(keys.shape), " values:", list(values.shape))  # [letters, dim]
-different = likeness[likeness < 0.99]  # some groups, such as "to ", appear twice
-print(f"a key with itself: {likeness.diag().mean():.2f}, with another: {different.mean():.2f}")
+different = overlap[overlap < 0.99]  # some groups, such as "to ", appear twice
+print(f"a key with itself: {overlap.diag().mean():.2f}, with another: {different.mean():.2f}")
 
 # %% [markdown]
 # ## Three lines that learn
@@ -64,7 +64,7 @@ for key, value in zip(keys.repeat(3, 1), values.repeat(3, 1)):  # three readings
 # *reading is learning*. The function `read_text` runs the same loop and also keeps what was
 # guessed.
 #
-# **Predict first.** The memory reads the 40 letters three times. How many will it expect correctly
+# **Predict first.** The memory reads the 40 letters three times. How many will it guess correctly
 # on the first reading? On the second, and on the third? Is there a letter that it will never get
 # right? Write down three numbers, then run the cell. There is one line per reading.
 
@@ -98,7 +98,7 @@ claim(
 # and stops if it is false. Click on the folded cell to see what was checked.)
 #
 # **Predict first.** Suppose the memory looks back only *one* letter: after "t", what comes next?
-# How many of the 40 letters will it expect on the third reading, and would a hundred readings help?
+# How many of the 40 letters will it guess on the third reading, and would a hundred readings help?
 
 # %% tags=["predict"]
 draw_reading(read_text(text, look_back=1, times=3), length=len(text))
@@ -121,9 +121,9 @@ claim(
 # %% [markdown]
 # ## Your turn
 #
-# Type your own sentence, and press play to watch the memory read it. With fewer letters to look
-# back on, it mixes things up. With a smaller `theta`, it writes down only part of each error and
-# needs more readings; above 1, it overshoots.
+# Type your own sentence, and press play to watch the memory read it. If it looks back on fewer
+# letters, it mixes things up. With a smaller `theta` it writes down only part of each error and
+# needs more readings; above 1 it overshoots.
 
 # %%
 reading_explorer()
@@ -134,7 +134,7 @@ reading_explorer()
 # Your three lines are the simplest case of the memory in
 # [Titans](https://arxiv.org/abs/2501.00663). Here is all of it in one picture. You have built the
 # middle: prediction, error, memory. The other parts come one by one, and the picture returns in
-# each notebook with the part lit that is new.
+# each notebook with the new part lit.
 
 # %%
 draw_loop()
@@ -145,8 +145,8 @@ draw_loop()
 # training run learns beforehand, such as *what makes a good key*. Notebook 02 comes back to this.
 #
 # The library has the whole picture as one layer,
-# [`NeuralMemory`](../minititans/memory/neural_memory.py), to put into a model like any other. Even
-# without training it learns what it reads.
+# [`NeuralMemory`](../minititans/memory/neural_memory.py), which goes into a model like any other
+# layer. Even without training it learns what it reads.
 
 # %%
 from minititans.memory import NeuralMemory

@@ -50,15 +50,15 @@ keys.shape, values.shape  # [pairs, dim]
 # ## Attention keeps everything
 #
 # Attention stores every key and every value as they are. Asked with a query, it compares the query
-# with all keys, turns the likenesses into weights that sum to one, and returns the weighted sum of
+# with all keys, turns the overlaps into weights that sum to one, and returns the weighted sum of
 # the values. That is equation (2) for one query. `sharpness` is how strongly the best match is
 # preferred.
 
 
 # %%
 def attention(query, keys, values, sharpness):
-    likeness = keys @ query  # [pairs]
-    weights = torch.softmax(sharpness * likeness, dim=0)
+    overlaps = keys @ query  # [pairs]
+    weights = torch.softmax(sharpness * overlaps, dim=0)
     return weights @ values  # [dim]
 
 
@@ -85,14 +85,15 @@ claim(
 
 # %% [markdown]
 # **Predict first.** The alternative is a single matrix of $d \times d$ numbers, however many pairs
-# there are. With $d = 64$, from how many pairs on does attention keep more numbers than the matrix?
+# there are. With $d = 64$, how many pairs does it take for attention to keep more numbers than the
+# matrix?
 
 # %% tags=["predict"]
 draw_sizes(dim=64, longest=256)
 
 # %% [markdown]
-# From $d/2$ pairs on. A text has thousands of tokens and a head of attention has 64 or 128
-# dimensions, so the matrix is almost always the smaller one.
+# More than $d/2$. A text has thousands of tokens and a head of attention has 64 or 128 dimensions,
+# so the matrix is almost always the smaller one.
 #
 # ## A matrix compresses
 #
@@ -133,7 +134,7 @@ claim(
 #
 # On the left all pairs are kept; on the right there is only $M$. This is **linear attention**: (4)
 # writes a token into $M$, and (5) reads it. Every memory in this course has these two parts, as
-# every recurrent network has: one that writes (6) and one that reads (7). (The paper's vectors are
+# does every recurrent network: one that writes (6) and one that reads (7). (The paper's vectors are
 # rows, so its $M$ is the transpose of ours.)
 
 # %%
@@ -214,8 +215,8 @@ claim(
 # answers become a little worse. Attention is the other way around: perfect until its window ends,
 # then nothing.
 #
-# **Predict first.** How many pairs can we write until more than one answer in ten is mistaken for
-# another, in 32, 64 and 128 dimensions? Does twice the dimension hold twice the pairs?
+# **Predict first.** How many pairs can we write before more than one answer in ten is nearest to
+# the wrong value, in 32, 64 and 128 dimensions? Does twice the dimension hold twice the pairs?
 
 # %% tags=["predict"]
 held = {dim: [pairs_held(dim, seed) for seed in seeds] for dim in (32, 64, 128)}
@@ -237,8 +238,8 @@ claim(
 )
 
 # %% [markdown]
-# Try it. At what number of pairs do you lose sight of the diagonal? What does the next dimension
-# change, and what turns out to be luck when you choose "another draw"?
+# Try it. At what number of pairs do you lose sight of the diagonal? What changes when you double
+# the dimension? And what was luck? Choose "another draw" to find out.
 
 # %%
 recall_explorer()

@@ -126,7 +126,7 @@ claim(
 # $$v - M_{\text{new}} k = (v - Mk) - \theta\,(v - Mk) = (1 - \theta)\,(v - Mk)$$
 #
 # **Predict first.** Which `theta` leaves no error at all? Which leaves half of it? (There are two.)
-# From which `theta` on is the memory more wrong after the write than before?
+# Above which `theta` is the memory more wrong after the write than before?
 
 
 # %% tags=["predict"]
@@ -291,7 +291,7 @@ claim(
 )
 
 # %% [markdown]
-# It does not learn `theta = 1`. A step of 1 makes the pair at hand perfect, but disturbs the others
+# It does not learn `theta = 1`. A step of 1 makes the latest pair perfect, but disturbs the others
 # by cross-talk; a smaller step is the better compromise *for sequences like these*. That is what
 # the outer loop is for: it does not learn the pairs, it learns **how to learn** them. From here on,
 # `theta` is a gate that can choose a new value for each token.
@@ -322,7 +322,8 @@ stepper()
 # Multiplied out, the rule reads $M\,(I - \theta\,k k^\top) + \theta\,v k^\top$: erase what is
 # stored under this key, then write. In this form it is **DeltaNet**, equation (34). The loop below
 # is yours; the library has it twice, as the memory with one layer and as one of its relatives. (A
-# memory with one layer *is* that layer's weights: $M = W$. The lab calls it `W`.)
+# memory of one layer *is* that layer's matrix, which is why its state is called `weights`. From
+# notebook 05 on, $W$ is a layer's matrix and $M$ the memory as a whole.)
 
 # %%
 keys, values = random_pairs(20, 16, seed=1)

@@ -23,16 +23,16 @@ draw_loop("momentum")
 # %% [markdown]
 # ## Two kinds of surprise
 #
-# The rule of notebook 02 has a weakness, says the paper: right after a big surprise the gradient
-# may be small, and what comes next is hardly written. People stay alert for a while. So the paper
-# splits surprise in two, equation (10):
+# According to the paper, the rule of notebook 02 has a weakness: right after a big surprise the
+# gradient may be small, and what comes next is hardly written. People stay alert for a while. So
+# the paper splits surprise in two, equation (10):
 #
 # $$S_t = \underbrace{\eta_t\, S_{t-1}}_{\text{past surprise}} -
 # \underbrace{\theta_t\, u_t}_{\text{momentary surprise}},
 # \qquad M_t = M_{t-1} + S_t$$
 #
-# A calm stream lets us watch the two. The memory knows seven pairs and reads them in turn. Only
-# once, at token 15, an eighth pair comes that it has never seen: the event.
+# A calm stream lets us watch the two. The memory knows seven pairs and reads them in turn. Just
+# once, at token 15, comes an eighth pair that it has never seen: the event.
 
 # %%
 from minititans.experiments.momentum import orthogonal_pairs
@@ -87,9 +87,9 @@ claim(
 #
 # ## What lingers is a direction
 #
-# The lower chart is the point. `S` does not say "be alert". It holds the *gradient of the event*,
-# and every later token writes a bit more of that gradient. After `n` tokens the event, which was
-# seen once, is in the memory to
+# The lower chart shows the point. `S` does not say "be alert". It holds the *gradient of the
+# event*, and every later token writes a bit more of that gradient. The event was seen once, and
+# after `n` tokens the share of it that has been written is
 #
 # $$\theta\,(1 + \eta + \dots + \eta^{n-1}) \;\longrightarrow\; \frac{\theta}{1-\eta}.$$
 #
@@ -105,14 +105,14 @@ ways = {
     "eta = 0, same total": (0.5, 0.0),
 }
 traces = {name: read_event(*gates) for name, gates in ways.items()}
-print("of the event is written after…   1      2      5     40 tokens")
+print("share written after…             1      2      5     40 tokens")
 for name, trace in traces.items():
     print(f"{name:26}", *(f"{share:6.0%}" for share in trace.written[[15, 16, 19, 54]]))
 
 # %% tags=["hide-source"]
 # What was checked: three ways to write, 40 tokens each
 claim(
-    "an event seen once is written to theta (1 − eta^n) / (1 − eta) after n tokens",
+    "of an event seen once, the share theta (1 − eta^n) / (1 − eta) is written after n tokens",
     all(
         abs(traces[name].written[14 + n] - share_written(*ways[name], n)) < 1e-9
         for name in ways
@@ -131,8 +131,8 @@ claim(
 # and the rest is their own. They are written with `theta = 0`: whatever is recalled of them comes
 # from the event ([`aftermath`](../minititans/experiments/momentum.py)).
 #
-# **Predict first.** Recall 1 is perfect, recall 0 is silence. Which of the three ways above will
-# be best at an overlap of 0.9? And which at an overlap of 0?
+# **Predict first.** A recall of 1 is perfect, a recall of 0 is silence. Which of the three ways
+# above will be best at an overlap of 0.9? And which at an overlap of 0?
 
 # %% tags=["predict"]
 from minititans.experiments.momentum import aftermath
@@ -174,7 +174,7 @@ does_not_reproduce(
 #
 # ## Written once, in shares
 #
-# The remedy is to divide by the excess. Write each surprise in the shares
+# The remedy is to scale it down. Write each surprise in the shares
 #
 # $$(1-\eta),\quad (1-\eta)\,\eta,\quad (1-\eta)\,\eta^2,\quad \dots$$
 #
@@ -256,11 +256,12 @@ draw_weights(weights)
 
 # %% [markdown]
 # Without momentum the last glimpse counts most and the first ones fade. With momentum a fresh
-# glimpse has to build up its effect, and the weights are much flatter. Momentum turns a memory that
-# believes what it saw last into one that *averages*.
+# glimpse has to build up its effect, so the last ones count for less, the middle ones for more, and
+# the curve stays closer to the plain mean. Momentum turns a memory that believes what it saw last
+# into one that *averages*.
 #
-# How much is that worth? Theory needs only the weights: an error `(1 − Σ w)²` for what is missing,
-# and `blur² Σ w²` for the noise that is left
+# How much is that worth? In theory the error depends only on the weights: `(1 − Σ w)²` for what is
+# missing, plus `blur² Σ w²` for the noise that is left
 # ([`expected_error`](../minititans/experiments/glimpses.py)). Each eta may choose its own theta.
 
 # %%
@@ -304,10 +305,12 @@ claim(
 # ## Try it
 #
 # The explorer starts with `theta = 0.1`, `eta = 0.8` and 40 tokens read, 25 of them since the event
-# (the green band). Press play to read on, or go back to token 15 and step.
+# (the green band). Press play to read on, or go back to token 15 and step. The line below the
+# picture says whether a pair that is repeated would be learned with *ringing*: with answers that
+# swing around the right one.
 #
 # 1. Set eta to 0.9. How much of the event is written in the end? Which theta writes all of it, and
-#    not more? Then switch to *in shares* and answer again.
+#    no more? Then switch to *in shares* and answer again.
 # 2. Let the event last 30 tokens. Where does the memory overshoot? Find an eta that does not.
 # 3. Keep the event at 30 tokens and raise theta to 3. What happens, and what does *in shares*
 #    change?
@@ -318,18 +321,18 @@ from minititans.viz.momentum import event_explorer
 event_explorer()
 
 # %% [markdown]
-# The main path ends here: what to take away is at the very bottom, and notebook 04 needs nothing of
-# what comes in between.
+# The main path ends here. What to take away is at the very bottom, and notebook 04 needs nothing in
+# between.
 #
 # ## Deeper (optional)
 #
 # Four questions that the story leaves open: why a memory with momentum overshoots, how large theta
-# may be, what jumping gates can do at worst, and when momentum should let go.
+# may be, what the worst is that jumping gates can do, and when momentum should let go.
 #
 # ### Why it rings
 #
 # A pendulum has momentum too. Show the memory one pair again and again, and its error can swing
-# through zero and out at the other side. A memory of a single number is enough to see it.
+# through zero and out the other side. A memory of a single number is enough to see it.
 
 # %%
 from minititans.experiments.ringing import repeat_key
@@ -341,7 +344,7 @@ draw_ringing({f"eta = {eta:.2g}": error for eta, error in zip(etas, errors)})
 
 # %% [markdown]
 # Write `e` for the error and `s` for the momentum on this key. One token does
-# `s' = eta s + theta e` and `e' = e − s'`: a 2 × 2 matrix, and its eigenvalues tell everything.
+# `s' = eta s + theta e` and `e' = e − s'`: a 2 × 2 matrix, and its eigenvalues tell the rest.
 #
 # $$\begin{pmatrix} e' \\ s' \end{pmatrix} = \begin{pmatrix} 1-\theta & -\eta \\ \theta & \eta
 # \end{pmatrix} \begin{pmatrix} e \\ s \end{pmatrix}, \qquad
@@ -375,10 +378,10 @@ claim(
 # ### How large may theta be?
 #
 # The paper reads a *chunk* of `b` tokens with gradients frozen at its start (notebook 06). A key
-# that fills the chunk then pulls `b` times before anybody checks how far it has gone.
+# that fills the chunk then pulls `b` times before anyone checks how far it has gone.
 # [`stability_limit`](../minititans/experiments/ringing.py) is the theta at which the matrix of a
-# whole chunk stops shrinking errors. We compare it with trying, and with a simple law: `theta ≤ (1
-# − eta) / b`.
+# whole chunk stops shrinking errors. We compare it with what we find by trying, and with a simple
+# law, `theta ≤ (1 − eta) / b`.
 
 # %%
 from minititans.experiments.ringing import measured_limit, stability_limit
@@ -405,9 +408,9 @@ claim(
 )
 
 # %% [markdown]
-# Shares keep to this law: they give (10) a theta of at most `1 − eta`. The library divides by `b`
-# only where gradients are frozen. In its last layer each surprise of a chunk is measured at the
-# current weights ([`chunked`](../minititans/memory/chunked.py)).
+# Shares obey this law for `b = 1`: they give (10) a theta of at most `1 − eta`. The library divides
+# by `b` only where gradients are frozen. In its last layer each surprise of a chunk is measured at
+# the current weights ([`chunked`](../minititans/memory/chunked.py)).
 #
 # ### Gates that jump
 #
@@ -465,7 +468,7 @@ draw_chapters(readers, floor=story.blur**2 / 16)
 # %% [markdown]
 # Momentum is slow to turn around: early in a chapter both readers that have it are worse than the
 # one without. At the end the reader that held on has hardly gained anything, and the one that let
-# go is best. And if a constant eta may choose its own value? Then it is more careful, and comes
+# go is best. And if we choose the best constant eta? Then momentum is more careful, and it comes
 # close.
 
 # %% tags=["hide-source"]
@@ -495,7 +498,7 @@ claim(
 #
 # We chose those etas. In Titans the gates are learned in the outer loop: by gradient descent
 # *through* the memory, which is itself descending. Here that takes seconds. Three numbers are
-# learned, theta, eta, and the eta of a chapter's first token; all start at 0.5 or below
+# learned: theta, eta, and the eta of a chapter's first token. All start at 0.5 or below
 # ([`learn_gates`](../minititans/experiments/glimpses.py)).
 
 # %%
@@ -528,7 +531,7 @@ claim(
 # - What follows an event gains as far as it shares the event's key. A larger theta does the same,
 #   sooner.
 # - So a surprise is written once, in shares `(1 − eta) · eta ⋯ eta`: theta says how much, eta over
-#   how many tokens. Shares hold even when the gates jump.
+#   how many tokens. Even when the gates jump, it is written less than twice.
 # - With noise momentum wins outright: it averages glimpses instead of believing the last.
 # - *Deeper:* it rings above `theta = (1 − √eta)²`; and at a change of context it is a burden, which
 #   a gate that sees the change learns to drop.

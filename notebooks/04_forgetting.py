@@ -5,7 +5,8 @@
 # what it knows is no longer true?
 #
 # **You will build:** a memory that fades, with one more number, `alpha`; a theory of how much it
-# should fade, held against measurements; and a test that tells a memory that lasts from a dead one.
+# should fade, compared with measurements; and a test that tells a memory that lasts from a dead
+# one.
 #
 # **Time:** 25 minutes to read, without the optional part; about 20 s to run on 2 cores.
 #
@@ -29,7 +30,7 @@ draw_loop("memory", "forgetting")
 # pair also damages the others a little. We write more and more random pairs into a 16 × 16 matrix
 # with `theta = 1`, then ask for every one of them
 # ([`recall_by_age`](../minititans/experiments/overflow.py)). Values have norm 1, so a memory
-# that answers nothing has a squared error of 1. Call that *silence*.
+# that always answers zero has a squared error of 1. Call that *silence*.
 #
 # **Predict first.** How wrong is the matrix on average with 16 pairs in it, as many as it has
 # dimensions? And with 64: is it as good as silence, better, or worse?
@@ -71,8 +72,8 @@ claim(
 #
 # $$M_t = (1 - \alpha_t)\, M_{t-1} + S_t$$
 #
-# What was written `n` tokens ago is left at `(1 − alpha)ⁿ`: a half-life of about `ln 2 / alpha`
-# tokens. One pair, then tokens that write nothing (`theta = 0`):
+# Of what was written `n` tokens ago, the share `(1 − alpha)ⁿ` is left: a half-life of about
+# `ln 2 / alpha` tokens. One pair, then tokens that write nothing (`theta = 0`):
 
 # %%
 alpha = 0.05
@@ -134,9 +135,9 @@ claim(
 #
 # ## When the world changes
 #
-# A memory can also be wrong because the world has moved on. Now the keys lead to values by a rule:
+# A memory can also be wrong because the world has moved on. Now a rule leads from keys to values:
 # `v = A k` with a random matrix `A`. After 32 tokens another `A` takes its place, then another.
-# Before each token the memory predicts its value
+# Before each token is written, the memory predicts its value
 # ([`drift_error`](../minititans/experiments/forgetting.py)).
 
 # %%
@@ -172,9 +173,9 @@ claim(
 # %% [markdown]
 # ## How much to forget
 #
-# A bargain, then: forget for the sake of the next context, keep for the sake of this one. How long
-# a context lasts must decide. We try 16 alphas on contexts of 4 to 128 tokens, with three seeds,
-# and draw the mean error after the first context.
+# It is a trade-off: forget for the sake of the next context, keep for the sake of this one. Which
+# matters more depends on how long a context lasts. We try 16 alphas on contexts of 4 to 128 tokens,
+# with three seeds, and draw the mean error after the first context.
 
 # %%
 from minititans.experiments.forgetting import after_the_first, best_alpha
@@ -233,7 +234,7 @@ for name, error in zip(ways, errors):
 # Clearing one token earlier would be better still: then the memory meets the new context with
 # silence, not with the old rule. But a gate cannot know of a change before it sees it.
 #
-# A detail: `S` is measured against the memory *before* it is cleared. With `theta = alpha = 1` the
+# A detail: the error is measured at the memory *before* it is cleared. With `theta = alpha = 1` the
 # memory is left with `(v − M k) kᵀ`: it corrects an answer that is already gone, and what it knew
 # comes back with the opposite sign. So the library's layer multiplies theta by `1 − alpha`
 # ([`Gates.in_shares`](../minititans/memory/gates.py)): what is forgotten need not be corrected too.
@@ -281,9 +282,9 @@ tokens = [round(2 ** (n / 2)) for n in range(35)]
 draw_left(tokens, {alpha: share_left(alpha, tokens) for alpha in (1e-3, 1e-4, 1e-5)})
 
 # %% [markdown]
-# An alpha of a thousandth sounds harmless, and after 16,384 tokens nothing is left. But training
-# sees short texts, where a thousandth hardly costs anything, so there is little to push it down.
-# And a sigmoid comes close to 0 only for very negative inputs. The library's gate is therefore the
+# An alpha of a thousandth sounds harmless, yet after 16,384 tokens nothing is left. Training sees
+# short texts, where a thousandth hardly costs anything, so there is little to push it down. And a
+# sigmoid comes close to 0 only for very negative inputs. The library's gate is therefore the
 # *fourth power* of a sigmoid, and it starts at 1e-5
 # ([`NeuralMemory`](../minititans/memory/neural_memory.py)):
 
@@ -312,13 +313,14 @@ claim(
 # %% [markdown]
 # ## What forgetting does to a deep memory
 #
-# A preview of notebook 05, because it belongs here: the memory may have several layers, with
-# weights `W`. Then (13) takes *every* layer towards zero. A matrix that has faded simply starts
-# over. A network of plain layers, `W₂ silu(W₁ k)`, cannot: the gradient of each layer is multiplied
-# by the other, and when both are near zero so are both gradients.
+# A preview of notebook 05, because it belongs here: the memory `M` may be a network of several
+# layers, with weights `W₁`, `W₂` and so on. Then (13) takes *every* layer towards zero. A matrix
+# that has faded simply starts over. A network of plain layers, `W₂ silu(W₁ k)`, cannot: each
+# layer's gradient contains the other layer as a factor, so when both are near zero, both gradients
+# are too.
 #
 # [`read_and_probe`](../minititans/experiments/alive.py) tests that. An untrained memory with `alpha
-# = 0.001` reads random tokens, then a new text of 64 tokens, eight times. Which share of its loss
+# = 0.001` reads random tokens, then a new text of 64 tokens, eight times. What share of its loss
 # on the new text has it removed?
 #
 # **Predict first.** Memories of one, two and three plain layers have read 4,096 tokens. Which of
@@ -351,19 +353,19 @@ claim(
 
 # %% [markdown]
 # Two or three plain layers are dead after a thousand tokens: nothing that they read leaves a trace.
-# The dashed line is the library's default. Its layers *add* to what passes through them, so a layer
-# that has faded lets its input pass, and the memory goes on learning as a shallower one. Notebook
-# 05 derives them. (`minititans experiment alive` runs this up to 131,072 tokens and for more
-# settings.)
+# The dashed line, on top of that of a single layer, shows the library's layers. They *add* to what
+# passes through them, so a layer that has faded lets its input pass, and the memory goes on
+# learning as a shallower one. Notebook 05 derives them. (`minititans experiment alive` runs this up
+# to 131,072 tokens and for more settings.)
 #
 # ## Try it
 #
 # The explorer starts with `alpha = 0.05`, `theta = 1` and a rule that changes every 24 tokens.
 #
-# 1. Let the rule never change (every 96 tokens): is any alpha better than 0?
+# 1. Let the rule never change (96 tokens): is any alpha better than 0?
 # 2. Find the best alpha for a change every 12 tokens by eye. Is it about 1/12?
-# 3. Read unrelated pairs. Theory says that the error passes silence at age `d · ln 2`. Does it, for
-#    d = 4 and d = 16?
+# 3. Set alpha back to 0 and choose unrelated pairs. Theory says that the error passes silence at
+#    age `d · ln 2`. Does it, for d = 4 and d = 16?
 
 # %%
 from minititans.viz.forgetting import forgetting_explorer
@@ -371,8 +373,8 @@ from minititans.viz.forgetting import forgetting_explorer
 forgetting_explorer()
 
 # %% [markdown]
-# The main path ends here: what to take away is at the very bottom, and notebook 05 needs nothing of
-# what comes in between.
+# The main path ends here. What to take away is at the very bottom, and notebook 05 needs nothing in
+# between.
 #
 # ## Deeper (optional)
 #
@@ -382,8 +384,8 @@ forgetting_explorer()
 # ### It is weight decay
 #
 # The memory learns by gradient descent, so `alpha` must have a name there too. Train a plain matrix
-# with PyTorch's own SGD, one pair at a time. `decay` shrinks the weights at each step, beside what
-# the optimiser does.
+# with PyTorch's own SGD, one pair at a time. `decay` shrinks the weights at each step, on top of
+# what the optimiser does.
 
 
 # %%
@@ -412,9 +414,9 @@ trained = train_with_sgd(k, v, lr=0.5, weight_decay=0.1 / 0.5)
 claim("forgetting is SGD's weight decay", torch.allclose(memory, trained), "equation (13)")
 
 # %% [markdown]
-# With momentum we must look closer. PyTorch's SGD adds the decay to the gradient, so it goes
-# through the momentum too. The paper's (13) shrinks the weights directly, beside the momentum. That
-# is *decoupled* weight decay, the kind that AdamW made popular.
+# With momentum we must look more closely. PyTorch's SGD adds the decay to the gradient, so it goes
+# through the momentum too. The paper's (13) shrinks the weights directly and leaves the momentum
+# alone. That is *decoupled* weight decay, the kind that AdamW made popular.
 
 # %%
 memory = memory_after(k, v, theta=0.1, eta=0.8, alpha=0.1)
@@ -476,7 +478,7 @@ claim(
 )
 
 # %% [markdown]
-# ### A bound forever
+# ### A bound that holds forever
 #
 # Forgetting has one more use. Take norms in (13): if `‖S‖` never exceeds `s` and alpha is constant,
 #
@@ -485,8 +487,8 @@ claim(
 #
 # And `s`? With `theta = 1 − eta`, `S` never gets longer than the largest surprise
 # ([`norms_of_streams`](../minititans/experiments/bound.py)). Three streams: random pairs; and a
-# worst case with and without forgetting, where one key comes forever and its value is always 1 more
-# than the memory's answer, so that the surprise never gets smaller.
+# worst case with and without forgetting, where one key is repeated forever and its value is always
+# 1 more than the memory's answer, so that the surprise never gets smaller.
 
 # %%
 from minititans.experiments.bound import norms_of_streams
@@ -514,7 +516,7 @@ claim(
 # %% [markdown]
 # For an alpha of 1e-5 that bound is far away. What keeps the weights of a
 # [`NeuralMemory`](../minititans/memory/neural_memory.py) small is that it writes *errors*: what has
-# been learned is no surprise any more.
+# been learned is no longer a surprise.
 
 # %%
 torch.manual_seed(0)

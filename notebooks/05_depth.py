@@ -32,8 +32,8 @@ draw_loop("memory", "depth")
 # ## A matrix can draw one kind of curve
 #
 # Take keys on a circle, $k = (\cos\varphi, \sin\varphi)$, and one number as a value. Whatever a
-# matrix $W$ has learned, it answers $W k = w_1 \cos\varphi + w_2 \sin\varphi$: one wave around the
-# circle. Let the values make *two* waves.
+# matrix $M$ has learned, it answers $M k = M_{11} \cos\varphi + M_{12} \sin\varphi$: one wave
+# around the circle. Let the values make *two* waves.
 
 # %%
 angles = 2 * torch.pi * torch.rand(3, 512)  # three seeds
@@ -42,10 +42,12 @@ two, three = (torch.sin(waves * angles)[None, :, :, None] for waves in (2, 3))
 k.shape, two.shape  # each seed is a head: a memory of its own
 
 # %% [markdown]
-# Now let the memory be a network: layers $Wx$ with SiLU between them, none after the last. The rule
-# of the earlier notebooks does not change at all, because a surprise is still a gradient, now with
-# respect to the weights of *every* layer. (12) to (14) stay as they are, and reading is (15)
-# ([`read`](../minititans/memory/network.py), [`chunked`](../minititans/memory/chunked.py)).
+# Now let the memory be a network: layers $Wx$ with SiLU between them, none after the last. From
+# here on $M$ is the whole network, $M(k)$ its answer, and $W_1, W_2, \dots$ are the weights of its
+# layers. The rule of the earlier notebooks does not change at all, because a surprise is still a
+# gradient, now with respect to the weights of *every* layer. (12) to (14) stay as they are, and
+# reading is (15) ([`read`](../minititans/memory/network.py),
+# [`chunked`](../minititans/memory/chunked.py)).
 
 
 # %%
@@ -112,7 +114,7 @@ claim(
 # And back, from the end, always asking the same question: *if this number grew a little, by how
 # much would the loss fall?*
 #
-# 1. **The answer.** For $M(k)$ itself it is the plain error, $e_2 = v - M(k)$, of shape $[d_v]$.
+# 1. **The answer.** For $M(k)$ itself, that is the plain error, $e_2 = v - M(k)$, of shape $[d_v]$.
 # 2. **The last layer.** The weight in row $i$ and column $j$ multiplies $a_j$ and adds to output
 #    $i$, so the loss falls by $e_{2,i}\, a_j$. All of them at once: $e_2 a^\top$, of shape
 #    $[d_v, h]$, the shape of $W_2$. That is notebook 02's rule, with $a$ where the key was.
@@ -133,7 +135,7 @@ from minititans.viz.network import draw_network
 draw_network()
 
 # %% [markdown]
-# And as code, held against autograd. The slope of SiLU is a task of the lab; here PyTorch
+# And as code, checked against autograd. The slope of SiLU is a task in the lab; here PyTorch
 # computes it.
 
 # %%
@@ -267,7 +269,7 @@ for name, slope in {"straight": 1.0, "bent": 0.0, "folded": -1.0}.items():
 # %% [markdown]
 # Reading 128 pairs once is little for a network that starts from random weights. So the start is
 # *learned*, as in the paper: the outer loop (Adam) chooses the weights with which every sequence
-# begins, and the three gates, such that a map never met before is predicted well. Each pair is
+# begins, and the three gates, so that a map never met before is predicted well. Each pair is
 # predicted *before* it is written. The gradient flows through all 128 writes of the memory;
 # notebook 06 shows how that is done fast. Depth 1 to 4, 100 steps each, three seeds side by side
 # ([`meta_train`](../minititans/experiments/depth.py)). In training the slope is random, so no
@@ -283,7 +285,7 @@ learners |= {depth: meta_train(config, depth) for depth in (3, 4)}
 
 # %% [markdown]
 # New maps, 64 of each kind. We read four times further than in training, to 512 pairs
-# ([`race`](../minititans/experiments/depth_maps.py)).
+# ([`race`](../minititans/experiments/depth_maps.py)); a dashed line marks where training stopped.
 #
 # **Predict first:** on which of the three kinds of map do two layers beat one? After how many
 # pairs: ten, a hundred, or five hundred? And does a fourth layer help?
@@ -382,8 +384,8 @@ depth_explorer(learners, result)
 # %% [markdown]
 # ## Deeper (optional)
 #
-# The story is complete. What follows looks closer at what depth can do and what it cannot; if you
-# are in a hurry, jump to the end.
+# The story is complete. What follows looks more closely at what depth can and cannot do; if you are
+# in a hurry, jump to the end.
 #
 # ### What two plain layers cannot do
 #

@@ -29,8 +29,8 @@ draw_loop("chunks")
 # %% [markdown]
 # ## The chain
 #
-# Eight tokens, a matrix $W$ as the memory, and gates of their own for each token. In this notebook
-# a capital letter holds all tokens of a chunk, one per row.
+# Eight tokens, a matrix $M$ as the memory, and gates of its own for each token. The keys $K$,
+# queries $Q$, values $V$ and, soon, errors $E$ of a chunk are matrices with one row per token.
 
 # %%
 b, dim = 8, 4
@@ -38,26 +38,26 @@ K = F.normalize(torch.randn(b, dim), dim=-1)  # keys
 Q = F.normalize(torch.randn(b, dim), dim=-1)  # queries
 V = torch.randn(b, dim)  # values
 theta, eta, alpha = torch.rand(b), 0.7 * torch.rand(b), 0.3 * torch.rand(b)
-W0 = torch.randn(dim, dim) / dim**0.5  # the memory before the first token
+M0 = torch.randn(dim, dim) / dim**0.5  # the memory before the first token
 
 # %% [markdown]
 # The rule, token by token: equations (13) and (14), and a reading (15) after each write. One
-# argument decides *where the error is measured*: at the weights just before the token, as (14)
-# says, or at the weights with which the chunk began.
+# argument decides *where the error is measured*: at the memory just before the token, as (14) says,
+# or at the memory with which the chunk began.
 
 
 # %%
 def loop(frozen):
-    W, S = W0, torch.zeros(dim, dim)
+    M, S = M0, torch.zeros(dim, dim)
     errors, readings = [], []
     for t in range(b):
-        at = W0 if frozen else W
+        at = M0 if frozen else M
         e = V[t] - at @ K[t]  # the error; the gradient, or surprise, is −e kᵀ
         S = eta[t] * S + theta[t] * torch.outer(e, K[t])
-        W = (1 - alpha[t]) * W + S
+        M = (1 - alpha[t]) * M + S
         errors.append(e)
-        readings.append(W @ Q[t])
-    return torch.stack(errors), torch.stack(readings), W, S
+        readings.append(M @ Q[t])
+    return torch.stack(errors), torch.stack(readings), M, S
 
 
 # %% [markdown]
@@ -66,7 +66,7 @@ def loop(frozen):
 
 # %% tags=["predict"]
 E_loop, Y_loop, _, _ = loop(frozen=False)
-E_frozen, Y_frozen, W_frozen, S_frozen = loop(frozen=True)
+E_frozen, Y_frozen, M_frozen, S_frozen = loop(frozen=True)
 difference = (Y_loop - Y_frozen).norm(dim=1) / Y_loop.norm(dim=1)  # for each token's reading
 print([f"{share:.1%}" for share in difference])
 
@@ -78,12 +78,12 @@ print([f"{share:.1%}" for share in difference])
 #
 # ## All surprises at once
 #
-# With the weights fixed, one product gives the error of every token. Minus the gradient of token
-# $i$ is an outer product, $e_i k_i^\top$ with $e_i = v_i - W_0 k_i$. We keep the two factors and
-# never write the matrices down.
+# With the memory fixed, one product gives the error of every token. Minus the gradient of token
+# $i$ is an outer product, $e_i k_i^\top$ with $e_i = v_i - M_0 k_i$. We keep the two factors and
+# never build the matrix.
 
 # %%
-E = V - K @ W0.T  # [b, dim]: row i is the error of token i
+E = V - K @ M0.T  # [b, dim]: row i is the error of token i
 claim(
     "one product gives the frozen errors of all tokens",
     torch.allclose(E, E_frozen),
@@ -94,14 +94,14 @@ claim(
 # ## Momentum and forgetting are matrices
 #
 # Unroll $S_t = \eta_t S_{t-1} + \theta_t e_t k_t^\top$. Surprise $i$ enters with $\theta_i$ and
-# then shrinks by one $\eta$ for each token that passes. Unroll $W_t = (1-\alpha_t) W_{t-1} + S_t$
+# then shrinks by one $\eta$ for each token that passes. Unroll $M_t = (1-\alpha_t) M_{t-1} + S_t$
 # in the same way: what was written at $s$ fades by one $1-\alpha$ for each token that passes, and
-# so does $W_0$.
+# so does $M_0$.
 #
 # $$S_t = \sum_{i \le t} H_{ti}\, e_i k_i^\top,
 # \qquad H_{ti} = \theta_i\, \eta_{i+1} \cdots \eta_t$$
 #
-# $$W_t = \beta_t W_0 + \sum_{s \le t} D_{ts} S_s,
+# $$M_t = \beta_t M_0 + \sum_{s \le t} D_{ts} S_s,
 # \qquad D_{ts} = (1-\alpha_{s+1}) \cdots (1-\alpha_t),
 # \qquad \beta_t = (1-\alpha_1) \cdots (1-\alpha_t)$$
 #
@@ -133,12 +133,12 @@ draw_gate_matrices(H, D, G)
 #
 # The last rows of $H$ and $G$ give the momentum and the memory after the chunk, each as one
 # product. (With `eta = 0`, $H$ is diag(θ) and $G_{ti} = \theta_i\,\beta_t/\beta_i$: that is (16).
-# In (17) the paper writes $x$ for both $k$ and $v$, and its two diagonal matrices belong between
-# the factors.)
+# In (17) the paper writes $W_0$ for our $M_0$ and $x$ for both $k$ and $v$, and its two diagonal
+# matrices belong between the factors.)
 
 # %%
 S_end = E.T @ (H[-1, :, None] * K)  # the sum over i of H[b,i] e_i k_iᵀ
-W_end = beta[-1] * W0 + E.T @ (G[-1, :, None] * K)
+M_end = beta[-1] * M0 + E.T @ (G[-1, :, None] * K)
 claim(
     "the last row of H gives the momentum after the chunk",
     torch.allclose(S_end, S_frozen),
@@ -146,20 +146,20 @@ claim(
 )
 claim(
     "the last row of G gives the memory after the chunk",
-    torch.allclose(W_end, W_frozen),
+    torch.allclose(M_end, M_frozen),
     "equation (16)",
 )
 
 # %% [markdown]
 # ## A reading without the memory
 #
-# Every token reads with *its own* $W_t$. We could build all of them. But put the formula for
-# $W_t$ into $y_t = W_t q_t$ and look at what is left of the outer product:
+# Every token reads with *its own* $M_t$. We could build all of them. But put the formula for
+# $M_t$ into $y_t = M_t q_t$ and look at what is left of the outer product:
 # $e_i k_i^\top q_t$ is $e_i$ times a plain number, $k_i \cdot q_t$. Those numbers are the matrix
 # $Q K^\top$.
 
 # %%
-Y = beta[:, None] * (Q @ W0.T) + (G * (Q @ K.T)) @ E
+Y = beta[:, None] * (Q @ M0.T) + (G * (Q @ K.T)) @ E
 claim(
     "one line of matrix products reads what the loop reads",
     torch.allclose(Y, Y_frozen),
@@ -174,9 +174,10 @@ claim(
 #
 # ## From chunk to chunk
 #
-# The next chunk begins with the momentum $S_0$ that the last one left. It fades by
-# $m_t = \eta_1 \cdots \eta_t$, and on its way it writes $f = D\,m$. That is all; here is the
-# chunk. How it measures its errors is left open: for now they are frozen.
+# The next chunk begins with the momentum $S_0$ that the last one left. By token $t$ the share
+# $m_t = \eta_1 \cdots \eta_t$ of it is left (a small $m$, for momentum), and on its way it has
+# written $f = D\,m$. That is all; here is the chunk. How it measures its errors is left open: for
+# now they are frozen.
 
 
 # %%
@@ -187,17 +188,17 @@ def products(theta, eta, alpha):
     return H, D @ H, m, D @ m, beta  # H, G, m, f, beta
 
 
-def frozen(K, V, G, f, beta, W0, S0):
-    return V - K @ W0.T
+def frozen(K, V, G, f, beta, M0, S0):
+    return V - K @ M0.T
 
 
-def one_chunk(errors, Q, K, V, theta, eta, alpha, W0, S0):
+def one_chunk(errors, Q, K, V, theta, eta, alpha, M0, S0):
     H, G, m, f, beta = products(theta, eta, alpha)
-    E = errors(K, V, G, f, beta, W0, S0)
-    Y = beta[:, None] * (Q @ W0.T) + f[:, None] * (Q @ S0.T) + (G * (Q @ K.T)) @ E
-    W = beta[-1] * W0 + f[-1] * S0 + E.T @ (G[-1, :, None] * K)
+    E = errors(K, V, G, f, beta, M0, S0)
+    Y = beta[:, None] * (Q @ M0.T) + f[:, None] * (Q @ S0.T) + (G * (Q @ K.T)) @ E
+    M = beta[-1] * M0 + f[-1] * S0 + E.T @ (G[-1, :, None] * K)
     S = m[-1] * S0 + E.T @ (H[-1, :, None] * K)
-    return Y, W, S
+    return Y, M, S
 
 
 # %% [markdown]
@@ -212,16 +213,16 @@ long += [torch.randn(time, dim), 0.1 * torch.rand(time), torch.rand(time), 0.1 *
 
 
 def in_chunks(b, errors):
-    W, S, readings = W0, torch.zeros(dim, dim), []
+    M, S, readings = M0, torch.zeros(dim, dim), []
     for chunk in zip(*(x.split(b) for x in long)):
-        Y, W, S = one_chunk(errors, *chunk, W, S)
+        Y, M, S = one_chunk(errors, *chunk, M, S)
         readings.append(Y)
     return torch.cat(readings)
 
 
 def by_the_loop(b, exact):
     q, k, v, *gates = (x[None, None] for x in long)  # the library has a batch and heads
-    start = MemoryState.start([W0[None]], batch=1)
+    start = MemoryState.start([M0[None]], batch=1)
     return sequential(q, k, v, Gates(*gates), start, b, exact=exact)[0][0, 0]
 
 
@@ -240,7 +241,7 @@ claim(
 #
 # ## What freezing costs
 #
-# First the worst case, where we can do the sum. The *same* pair fills the sequence, with
+# First the worst case, which we can work out. The *same* pair fills the sequence, with
 # `theta = 0.5` and `eta = alpha = 0`. Token by token, each reading halves the error. In a chunk all
 # $b$ gradients say the same, "go there by `theta`", and none knows of the others: a chunk
 # multiplies the error by $1 - b\,\theta$.
@@ -307,18 +308,18 @@ claim(
 #
 # ## The triangle
 #
-# Go back to the exact error, $e_t = v_t - W_{t-1} k_t$. Our formula for the weights does not care
-# how the errors were measured, so it holds for $W_{t-1}$ as well, with row $t - 1$ of everything.
-# Write a small minus for *one row earlier*; before the first token all of $W_0$ is there
+# Go back to the exact error, $e_t = v_t - M_{t-1} k_t$. Our formula for the memory does not care
+# how the errors were measured, so it holds for $M_{t-1}$ as well, with row $t - 1$ of everything.
+# Write a small minus for *one row earlier*; before the first token all of $M_0$ is there
 # ($\beta^- = 1$), nothing of $S_0$ ($f^- = 0$), and no surprise ($G^- = 0$):
 #
-# $$e_t = v_t - \beta^-_t W_0 k_t - f^-_t S_0 k_t - \sum_{i<t} G^-_{ti}\,(k_i \cdot k_t)\, e_i$$
+# $$e_t = v_t - \beta^-_t M_0 k_t - f^-_t S_0 k_t - \sum_{i<t} G^-_{ti}\,(k_i \cdot k_t)\, e_i$$
 #
 # The unknown errors appear on both sides, but only *linearly*, and each needs only those before it.
 # Move them to the left:
 #
 # $$\bigl(I + G^- \odot (K K^\top)\bigr)\, E
-# = V - \beta^- \odot (K W_0^\top) - f^- \odot (K S_0^\top)$$
+# = V - \beta^- \odot (K M_0^\top) - f^- \odot (K S_0^\top)$$
 #
 # One system of linear equations for all errors of a chunk: a triangle with ones on its diagonal.
 
@@ -328,24 +329,24 @@ def one_row_earlier(x, first):
     return torch.cat([torch.full_like(x[:1], first), x[:-1]])
 
 
-def exact(K, V, G, f, beta, W0, S0):
+def exact(K, V, G, f, beta, M0, S0):
     G, f, beta = one_row_earlier(G, 0), one_row_earlier(f, 0), one_row_earlier(beta, 1)
     left = torch.eye(len(K)) + G * (K @ K.T)
-    right = V - beta[:, None] * (K @ W0.T) - f[:, None] * (K @ S0.T)
+    right = V - beta[:, None] * (K @ M0.T) - f[:, None] * (K @ S0.T)
     return torch.linalg.solve_triangular(left, right, upper=False)
 
 
 # %% [markdown]
 # Here is the system for the eight tokens of the beginning, beside the loop that it replaces.
 #
-# **Predict first:** row 5 of the system is framed. Which of its entries can be different from zero,
-# and what must be known before it can be solved for $e_5$?
+# **Predict first:** row 5 of the system will be framed. Which of its entries can be nonzero, and
+# what must be known before it can be solved for $e_5$?
 
 # %% tags=["predict"]
 from minititans.viz.chunks import draw_triangle
 
 _, G, _, f, beta = products(theta, eta, alpha)
-E = exact(K, V, G, f, beta, W0, torch.zeros(dim, dim))
+E = exact(K, V, G, f, beta, M0, torch.zeros(dim, dim))
 left = torch.eye(len(K)) + one_row_earlier(G, 0) * (K @ K.T)
 draw_triangle(left, E, left @ E, row=5)
 
@@ -357,7 +358,7 @@ draw_triangle(left, E, left @ E, row=5)
 
 # %%
 claim(
-    "row t of the solution is v_t − W_{t−1} k_t, as in the loop",
+    "row t of the solution is v_t − M_{t−1} k_t, as in the loop",
     torch.allclose(E, E_loop),
     "equation (14)",
 )
@@ -394,8 +395,8 @@ claim(
 # error times what enters the layer, and $G$ is the same for all layers. So each layer is read with
 # the line above, layer by layer. The last layer's errors depend on its own weights linearly, and
 # are exact. The layers below act through SiLU; their errors are frozen, as in (16), and because
-# they stand still for $b$ tokens they take a step of $\theta/b$. That is the library's default
-# ([`chunked`](../minititans/memory/chunked.py)); `exact=False` freezes all layers.
+# these layers are frozen for $b$ tokens they take a step of $\theta/b$. That is the library's
+# default ([`chunked`](../minititans/memory/chunked.py)); `exact=False` freezes all layers.
 
 
 # %% tags=["hide-source"]
@@ -478,7 +479,7 @@ chunk_explorer()
 # %% [markdown]
 # ## Deeper (optional)
 #
-# The story is complete; what follows is for those who want to know how the paper does it. If that
+# The story is complete. What follows is for those who want to know how the paper does it; if that
 # is not you, jump to the end.
 #
 # ### Products without division
@@ -545,7 +546,7 @@ claim("the library's scan agrees", torch.allclose(by_library, s), "equation (18)
 
 # %% [markdown]
 # The scan needs each $S_t$ as a whole matrix, one per token: that was "a weight per token" above.
-# It is in the library to be understood, and as a second witness in the tests.
+# The library keeps it for teaching, and as a second reference in the tests.
 #
 # ### Gates that a chunk shares
 #
@@ -578,7 +579,7 @@ claim(
 # **What to take away**
 #
 # - Momentum and forgetting are fixed mixtures of surprises: the matrices H, D and $G = DH$. A token
-#   reads through $G \odot (QK^\top)$; its weights $W_t$ are never built, at any depth.
+#   reads through $G \odot (QK^\top)$; its memory $M_t$ is never built, at any depth.
 # - Freezing the errors inside a chunk, (16), breaks the chain, and costs: chunks of 64 make about
 #   three times the error here, even with a smaller `theta`.
 # - The exact errors of a chunk solve a triangular system. For a matrix that gives the same numbers

@@ -23,9 +23,9 @@ _ = torch.manual_seed(0)
 # %% [markdown]
 # ## 03.1 Past and momentary surprise
 #
-# The memory keeps a second matrix $S$, of the same shape as its weights. It holds what is left of
-# past surprises, and the momentary surprise $u_t$ is added to it, with a minus, because $S$ will be
-# added to the weights. This is equation (10):
+# The memory keeps a second matrix $S$, of the same shape as $M$. It holds what is left of past
+# surprises. The momentary surprise $u_t$ enters with a minus, because $S$ will be added to $M$.
+# This is equation (10):
 #
 # $$S_t = \eta_t\, S_{t-1} - \theta_t\, u_t$$
 #
@@ -49,23 +49,23 @@ check("03.1", lingering_surprise)
 # %% [markdown]
 # ## 03.2 A write with momentum
 #
-# Now the whole write for one pair: surprise, momentum, weights, in this order. The surprise is that
-# of lab 02, measured at the weights as they come in. Equation (9):
+# Now the whole write for one pair: surprise, momentum, memory, in this order. The surprise is that
+# of lab 02, measured at the $M$ that comes in. Equation (9):
 #
-# $$W_t = W_{t-1} + S_t, \qquad S_t \text{ as above with } u_t = (W_{t-1} k_t - v_t)\, k_t^\top$$
+# $$M_t = M_{t-1} + S_t, \qquad S_t \text{ as above with } u_t = (M_{t-1} k_t - v_t)\, k_t^\top$$
 
 
 # %%
-def momentum_write(W, S, key, value, theta, eta):
-    """Return the weights and the momentum after one pair: W, S.
+def momentum_write(M, S, key, value, theta, eta):
+    """Return the memory and the momentum after one pair: M, S.
 
-    W, S: [d_value, d_key]; key: [d_key]; value: [d_value]; theta, eta: [].
-    Returns two tensors [d_value, d_key], the weights first.
+    M, S: [d_value, d_key]; key: [d_key]; value: [d_value]; theta, eta: [].
+    Returns two tensors [d_value, d_key], the memory first.
     """
     ### BEGIN SOLUTION
-    u = torch.outer(W @ key - value, key)
+    u = torch.outer(M @ key - value, key)
     S = lingering_surprise(S, u, theta, eta)
-    return W + S, S
+    return M + S, S
     ### END SOLUTION
 
 
@@ -79,13 +79,13 @@ check("03.2", momentum_write)
 
 # %%
 def follow(eta, tokens=12):
-    W, S = torch.zeros(8, 8), torch.zeros(8, 8)
+    M, S = torch.zeros(8, 8), torch.zeros(8, 8)
     event, filler = torch.eye(8)[0], torch.eye(8)[1]
     answers = []
     for t in range(tokens):
-        key, value = (event, event) if t == 2 else (filler, W @ filler)
-        W, S = momentum_write(W, S, key, value, torch.tensor(0.3), torch.tensor(eta))
-        answers.append(W[0, 0])
+        key, value = (event, event) if t == 2 else (filler, M @ filler)
+        M, S = momentum_write(M, S, key, value, torch.tensor(0.3), torch.tensor(eta))
+        answers.append(M[0, 0])
     return torch.stack(answers)
 
 
@@ -98,9 +98,9 @@ lines(answers, "token", "share of the event that is stored", mark=(2, "the event
 #
 # ## 03.3 Momentum over time
 #
-# Forget matrices for a moment: a momentum is a number that fades and receives shocks. Given all
-# shocks and all gates of a batch of sequences, return it at every token. The gate may differ from
-# token to token: $\eta_t = 0$ lets go of the past, as at a change of context.
+# Forget matrices for a moment: here the momentum is a single number that fades and receives shocks.
+# Given all shocks and all gates of a batch of sequences, return it at every token. The gate may
+# differ from token to token: $\eta_t = 0$ lets go of the past, as at a change of context.
 #
 # $$S_t = \eta_t\, S_{t-1} + \text{shock}_t, \qquad S \text{ starts at } 0$$
 
@@ -136,14 +136,14 @@ lines(dict(zip(names, momentum_over_time(shocks, eta))), "token", "momentum")
 # ## 03.4 How much of one surprise is written
 #
 # A single surprise of size 1, with a constant `eta` and `theta`. At its own token `theta` of it is
-# written to the weights. At the next token what is left of it in the momentum is written again,
-# and so on. How much has been written after `tokens` tokens, counting the first? Derive it. It must
+# written to the memory. At the next token, what is left of it in the momentum is written again, and
+# so on. How much has been written after `tokens` tokens, counting the first? Derive it. It must
 # be right for `eta = 1` too, and differentiable there.
 
 
 # %%
 def effect_of_one_surprise(theta, eta, tokens):
-    """Return how much of one surprise is in the weights after so many tokens.
+    """Return how much of one surprise is in the memory after this many tokens.
 
     theta, eta: []; tokens: a whole number, at least 1. Returns [].
     """
@@ -161,7 +161,7 @@ check("03.4", effect_of_one_surprise)
 # %% [markdown]
 # After many tokens this is $\theta/(1-\eta)$: (10) writes each surprise $1/(1-\eta)$ times. If that
 # is more than the exact step of lab 02, an event *seen once* is written too far. (A key that is
-# read again and again swings earlier, above $\theta = (1-\sqrt\eta)^2$: notebook 03.)
+# read again and again overshoots even sooner, above $\theta = (1-\sqrt\eta)^2$: see notebook 03.)
 #
 # `NeuralMemory` writes each surprise once. It gives the rule $(1-\eta)\,\theta$, so that the
 # surprise is written in shares that add up to $\theta$.
@@ -179,25 +179,25 @@ lines(grown, "tokens", "written so far, theta = 0.1", x=tokens)
 # %% [markdown]
 # ## 03.5 A memory with momentum
 #
-# The sequence of lab 02 again, with your new write. Each row of the batch starts with the weights
-# `W` and a momentum of zeros; every token is written, then read with its query.
+# The sequence of lab 02 again, with your new write. Each row of the batch starts with the memory
+# `M` and a momentum of zeros; every token writes its pair, then reads with its query.
 
 
 # %%
-def momentum_memory(W, queries, keys, values, theta, eta):
+def momentum_memory(M, queries, keys, values, theta, eta):
     """Return what the memory answers at each token, after that token was written.
 
-    W: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
+    M: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
     values: [batch, time, d_value]; theta, eta: [batch, time]. Returns [batch, time, d_value].
     """
     ### BEGIN SOLUTION
     rows = []
     for row in range(len(keys)):
-        W_row, S_row, readings = W, torch.zeros_like(W), []
+        M_row, S_row, readings = M, torch.zeros_like(M), []
         for t in range(keys.shape[1]):
             pair, gates = (keys[row, t], values[row, t]), (theta[row, t], eta[row, t])
-            W_row, S_row = momentum_write(W_row, S_row, *pair, *gates)
-            readings.append(W_row @ queries[row, t])
+            M_row, S_row = momentum_write(M_row, S_row, *pair, *gates)
+            readings.append(M_row @ queries[row, t])
         rows.append(torch.stack(readings))
     return torch.stack(rows)
     ### END SOLUTION
@@ -207,7 +207,7 @@ def momentum_memory(W, queries, keys, values, theta, eta):
 check("03.5", momentum_memory)
 
 # %% [markdown]
-# Sixteen pairs, again and again. Which memory has learned them after a few rounds? With little
+# Sixteen pairs, again and again. Which memory has learned them after a few rounds? With a small
 # `theta`, momentum helps; the error is measured right after each write.
 
 # %%

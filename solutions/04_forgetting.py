@@ -19,20 +19,20 @@ _ = torch.manual_seed(0)
 # %% [markdown]
 # ## 04.1 Forget, then write
 #
-# Before the surprise $S_t$ is written, a share `alpha` of the old weights is forgotten. `alpha = 0`
+# Before the surprise $S_t$ is written, a share `alpha` of the old memory is forgotten. `alpha = 0`
 # keeps everything, `alpha = 1` clears the memory. Equation (13):
 #
-# $$W_t = (1 - \alpha_t)\, W_{t-1} + S_t$$
+# $$M_t = (1 - \alpha_t)\, M_{t-1} + S_t$$
 
 
 # %%
-def forget_and_write(W, S, alpha):
-    """Return the weights after forgetting and writing.
+def forget_and_write(M, S, alpha):
+    """Return the memory after forgetting and writing.
 
-    W, S: [d_value, d_key]; alpha: []. Returns [d_value, d_key].
+    M, S: [d_value, d_key]; alpha: []. Returns [d_value, d_key].
     """
     ### BEGIN SOLUTION
-    return (1 - alpha) * W + S
+    return (1 - alpha) * M + S
     ### END SOLUTION
 
 
@@ -43,24 +43,24 @@ check("04.1", forget_and_write)
 # ## 04.2 The whole rule, one token
 #
 # Surprise, momentum, forgetting: the complete rule for one pair. Mind where each gate acts. The
-# surprise is measured at the weights as they come in, before anything is forgotten. Equations (13)
-# and (14):
+# surprise is measured at the $M$ that comes in, before anything is forgotten. Equations (13) and
+# (14):
 #
-# $$S_t = \eta_t\, S_{t-1} - \theta_t\, \nabla\ell(W_{t-1}; k_t, v_t) \qquad
-# W_t = (1 - \alpha_t)\, W_{t-1} + S_t$$
+# $$S_t = \eta_t\, S_{t-1} - \theta_t\, \nabla\ell(M_{t-1}; k_t, v_t) \qquad
+# M_t = (1 - \alpha_t)\, M_{t-1} + S_t$$
 
 
 # %%
-def titans_step(W, S, key, value, theta, eta, alpha):
-    """Return the weights and the momentum after one pair: W, S.
+def titans_step(M, S, key, value, theta, eta, alpha):
+    """Return the memory and the momentum after one pair: M, S.
 
-    W, S: [d_value, d_key]; key: [d_key]; value: [d_value]; theta, eta, alpha: [].
-    Returns two tensors [d_value, d_key], the weights first.
+    M, S: [d_value, d_key]; key: [d_key]; value: [d_value]; theta, eta, alpha: [].
+    Returns two tensors [d_value, d_key], the memory first.
     """
     ### BEGIN SOLUTION
-    u = torch.outer(W @ key - value, key)
+    u = torch.outer(M @ key - value, key)
     S = eta * S - theta * u
-    return forget_and_write(W, S, alpha), S
+    return forget_and_write(M, S, alpha), S
     ### END SOLUTION
 
 
@@ -68,24 +68,24 @@ def titans_step(W, S, key, value, theta, eta, alpha):
 check("04.2", titans_step)
 
 # %% [markdown]
-# A stream of new pairs that never repeat: how large do the weights get? The rule corrects what is
-# wrong, so they level off even without forgetting; the more is forgotten, the lower the level.
+# A stream of new pairs that never repeat: how large does $M$ get? The rule corrects what is wrong,
+# so its norm levels off even without forgetting; the more is forgotten, the lower the level.
 
 
 # %%
 def sizes(alpha, tokens=300, dim=16):
     rng = torch.Generator().manual_seed(1)
-    W, S = torch.zeros(dim, dim), torch.zeros(dim, dim)
+    M, S = torch.zeros(dim, dim), torch.zeros(dim, dim)
     gates = torch.tensor(0.1), torch.tensor(0.9), torch.tensor(alpha)
     found = []
     for _ in range(tokens):
         key, value = F.normalize(torch.randn(2, dim, generator=rng), dim=-1)
-        W, S = titans_step(W, S, key, value, *gates)
-        found.append(W.norm())
+        M, S = titans_step(M, S, key, value, *gates)
+        found.append(M.norm())
     return torch.stack(found)
 
 
-lines({f"alpha = {a}": sizes(a) for a in (0.0, 0.02, 0.1)}, "token", "norm of the weights")
+lines({f"alpha = {a}": sizes(a) for a in (0.0, 0.02, 0.1)}, "token", "norm of M")
 
 # %% [markdown]
 # ## 04.3 What is left of a write
@@ -125,16 +125,16 @@ lines(dict(zip(names, what_is_left(alpha))), "token s", "share left at the end")
 # %% [markdown]
 # ## 04.4 A half-life
 #
-# An `alpha` of 0.02: is that a long memory or a short one? A half-life says it in tokens. Which
-# constant `alpha` leaves exactly half of a write after $n$ more tokens? Use the same $\alpha$ for
-# every factor in the product of 04.3, and solve:
+# An `alpha` of 0.02: is that a long memory or a short one? The half-life tells you, in tokens.
+# Which constant `alpha` leaves exactly half of a write after $n$ more tokens? Use the same $\alpha$
+# for every factor in the product of 04.3, and solve:
 #
 # $$\text{left after } n \text{ tokens} = \tfrac12 \quad\Rightarrow\quad \alpha = \;?$$
 
 
 # %%
 def alpha_for_half_life(tokens):
-    """Return the alpha with which half of a write is left after so many tokens.
+    """Return the alpha with which half of a write is left after this many tokens.
 
     tokens: [gates], positive numbers, not necessarily whole. Returns [gates].
     """
@@ -166,33 +166,33 @@ for n in (70, 700, 70_000):
 # %% [markdown]
 # ## 04.5 The whole memory
 #
-# Read a batch of sequences with the complete rule, and return the memory's last weights and
-# momentum too, so that a later call could carry on from there. Each row starts with the weights `W`
-# and a momentum of zeros; every token is written, then read.
+# Read a batch of sequences with the complete rule. Return the readings, and also the last memory
+# and momentum, so that a later call could carry on from there. Each row starts with the memory `M`
+# and a momentum of zeros; every token writes its pair, then reads with its query.
 #
 # This is what `minititans.memory.sequential` does. The check compares your answer with it.
 
 
 # %%
-def titans_memory(W, queries, keys, values, theta, eta, alpha):
-    """Return all readings, and the last weights and momentum of every row: y, W, S.
+def titans_memory(M, queries, keys, values, theta, eta, alpha):
+    """Return all readings, and the last memory and momentum of every row: y, M, S.
 
-    W: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
+    M: [d_value, d_key], the start of every row; queries, keys: [batch, time, d_key];
     values: [batch, time, d_value]; theta, eta, alpha: [batch, time].
     Returns [batch, time, d_value], [batch, d_value, d_key], [batch, d_value, d_key].
     """
     ### BEGIN SOLUTION
-    rows, last_W, last_S = [], [], []
+    rows, last_M, last_S = [], [], []
     for row in range(len(keys)):
-        W_row, S_row, readings = W, torch.zeros_like(W), []
+        M_row, S_row, readings = M, torch.zeros_like(M), []
         for t in range(keys.shape[1]):
             gates = theta[row, t], eta[row, t], alpha[row, t]
-            W_row, S_row = titans_step(W_row, S_row, keys[row, t], values[row, t], *gates)
-            readings.append(W_row @ queries[row, t])
+            M_row, S_row = titans_step(M_row, S_row, keys[row, t], values[row, t], *gates)
+            readings.append(M_row @ queries[row, t])
         rows.append(torch.stack(readings))
-        last_W.append(W_row)
+        last_M.append(M_row)
         last_S.append(S_row)
-    return torch.stack(rows), torch.stack(last_W), torch.stack(last_S)
+    return torch.stack(rows), torch.stack(last_M), torch.stack(last_S)
     ### END SOLUTION
 
 
@@ -228,8 +228,8 @@ print("some forgetting is best in both:", min(best) > 0)
 print("the longer a context lasts, the less should be forgotten:", best[1] < best[0])
 
 # %% [markdown]
-# **What you have:** the memory of the paper, token by token, with a matrix for weights. Lab 05
-# gives it depth, lab 06 makes it fast.
+# **What you have:** the memory of the paper, token by token, for a matrix $M$. Lab 05 gives it
+# depth, lab 06 makes it fast.
 
 # %%
 progress()

@@ -6,9 +6,9 @@
 # by hand and write to all of its layers. It goes with the notebook [A deeper
 # memory](../notebooks/05_depth.ipynb). Five tasks; plan an hour.
 #
-# The layers here are plain, $\mathrm{silu}(W x)$. The library's add to their input; what changes
-# then is in the notebook. `check`, `hint("05.1")`, `example("05.1")` and `progress()` work as
-# before.
+# $M$ is now the whole network, and its layers have the weights $W_1, W_2, \dots$ The layers here
+# are plain, $\mathrm{silu}(W x)$. The library's layers add to their input; the notebook shows what
+# that changes. `check`, `hint("05.1")`, `example("05.1")` and `progress()` work as before.
 
 # %%
 import torch
@@ -50,7 +50,7 @@ check("05.1", read_deep)
 # %% [markdown]
 # ## 05.2 The slope of SiLU
 #
-# To carry an error back through the network you need the slope of what lies between its layers.
+# To carry an error back through the network you need the slope of what is between its layers.
 # Derive it, and write it without autograd:
 #
 # $$\mathrm{silu}(z) = z\,\sigma(z), \qquad \mathrm{silu}'(z) = \;?$$
@@ -80,7 +80,7 @@ lines({"silu": F.silu(z), "its slope": silu_slope(z)}, "z", "height and slope", 
 # ## 05.3 The error, carried back
 #
 # Two layers. At the last one the error is simply what should have come out, minus what did. Which
-# change at the *first* layer's output, before SiLU, would have helped? Carry the error back through
+# change of the *first* layer's output, before SiLU, would have helped? Carry the error back through
 # $W_2$ and through SiLU. The notebook does it in two lines; check that the shapes fit.
 #
 # $$e_2 = v - M(k), \qquad e_1 = \;? \qquad \text{with } z = W_1 k$$
@@ -109,7 +109,7 @@ check("05.3", layer_errors)
 #
 # In lab 02 the surprise of a matrix was an error at its output times what entered it. The same
 # holds for every layer of a deep memory. Use your `layer_errors`, without autograd, and mind the
-# sign: a surprise is a gradient, it points uphill.
+# sign: a surprise is a gradient, so it points uphill.
 
 
 # %%

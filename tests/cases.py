@@ -50,7 +50,7 @@ def random_case(
     limits=False,
     dtype=torch.float64,
 ) -> Case:
-    """Keys and queries of norm 1; `limits` puts gates to exactly 0 and 1 in many places."""
+    """Keys and queries of norm 1; `limits` sets many gates to exactly 0 or 1."""
     rng = torch.Generator().manual_seed(seed)
 
     def randn(*shape):

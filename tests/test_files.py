@@ -1,4 +1,4 @@
-"""A file is written whole or not at all, by however many writers, and its damage is told."""
+"""A file is written whole or not at all, by any number of writers; errors name the damage."""
 
 import errno
 import os

@@ -105,7 +105,9 @@ def store_run(run: str | Path, name: str, folder: str | Path | None = None) -> R
     }
     scores.pop("seconds")  # of a machine that may have been busy
     # Where it was kept and what it showed on the way do not matter.
-    plain = replace(config, runs=TrainConfig.runs, name=None, quiet=False)
+    plain = replace(
+        config, runs=TrainConfig.runs, name=None, quiet=False, eval_every=TrainConfig.eval_every
+    )
     command = shlex.join(["minititans", "train", *command_of(plain)])
     return store(name, TitansLM.load(run / MODEL), command, config.seed, losses, scores, folder)
 

@@ -16,7 +16,7 @@ from minititans.training.options import check_option, is_name, option
 # Several minutes on two CPU cores with the built-in corpus. `carry` teaches a memory to last: it
 # passes the memory on from step to step for 80 steps in the same text.
 DEFAULT_MODEL = TitansConfig(
-    variant="mac", dim=128, layers=2, heads=4, window=128, segment=128, chunk_size=64
+    variant="mac", dim=128, layers=2, heads=4, window=128, segment=128, chunk_size=16
 )
 
 
@@ -40,7 +40,7 @@ class TrainConfig:
     subset: str | None = option(None, "which configuration of --dataset, such as sample-10BT")
     column: str = option("text", "the column of --dataset that holds the text")
 
-    steps: int = option(1200, "number of steps of the optimiser", least=1)
+    steps: int = option(1500, "number of steps of the optimiser", least=1)
     batch: int = option(8, "sequences in a step, over all processes", least=1)
     lengths: tuple[int, ...] = option(
         (128, 256), "lengths of sequences, separated by commas; each step draws one", least=2

@@ -12,7 +12,7 @@ from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
 TITLES = {
     "H": "H: surprise i in S_t",
     "D": "D: a write at s, left at t",
-    "G": "G: surprise i in W_t",
+    "G": "G: surprise i in M_t",
 }
 WORST = 100.0  # an error that is drawn as "diverged"
 SIZE = "chunk size b (tokens)"
@@ -32,8 +32,8 @@ def _gate_matrices(drawing: Drawing, H: Tensor, D: Tensor, G: Tensor, side: floa
         column = "token s →" if name == "D" else "token i →"
         drawing.add(Text(box.x - 8, box.y + side - 5, "← token t", 13, upwards=True))
         drawing.add(Text(box.x, box.y + side + 18, column, 13))
-        full = f"full colour: {matrix.abs().max().item():.2g}"
-        drawing.add(Text(box.x + 220, box.y + side + 18, full, 13, "end"))
+        darkest = f"darkest: {matrix.abs().max().item():.2g}"
+        drawing.add(Text(box.x + side, box.y + side + 18, darkest, 13, "end"))
 
 
 def draw_triangle(left: Tensor, E: Tensor, right: Tensor, row: int) -> Drawing:
@@ -48,21 +48,20 @@ def draw_triangle(left: Tensor, E: Tensor, right: Tensor, row: int) -> Drawing:
     for t in range(1, tokens + 1):
         y, now, before = top + (t - 0.5) * step, _below(t), _below(t - 1)
         colour = RED if t == row else INK
-        drawing.add(Text(44, y + 5, f"e{now} = v{now} − W{before} k{now}", NORMAL, colour=colour))
-        drawing.add(Text(206, y + 5, f"→ W{now}", NORMAL, colour=colour))
+        drawing.add(Text(44, y + 5, f"e{now} = v{now} − M{before} k{now}", NORMAL, colour=colour))
+        drawing.add(Text(206, y + 5, f"→ M{now}", NORMAL, colour=colour))
         if t < tokens:  # the write reaches the next error
-            drawing.add(Line(((222, y + 11), (138, y + step - 9)), GREY, 1.2))
-            drawing.add(
-                Line(((147, y + step - 15), (138, y + step - 9), (149, y + step - 7)), GREY, 1.2)
-            )
+            tip = (130, y + step - 11)
+            drawing.add(Line(((222, y + 11), tip), GREY, 1.2))
+            drawing.add(Line(((138, y + step - 17), tip, (140, y + step - 9)), GREY, 1.2))
     drawing.add(Text(330, 24, "The same as a triangular system", NORMAL, bold=True))
     drawing.add(
-        Text(330, 46, "row t holds 1 for token t, the overlaps with earlier tokens, and 0", 13)
+        Text(330, 46, "row t: overlaps with earlier keys, weighted by G⁻; then 1; then zeros", 13)
     )
     for x, width, matrix, words in (
         (330, side, left, "I + G⁻ ⊙ (K Kᵀ)"),
         (650, 90, E, "E"),
-        (780, 90, right, "V − β⁻ ⊙ (K W₀ᵀ)"),
+        (780, 90, right, "V − β⁻ ⊙ (K M₀ᵀ)"),
     ):
         heatmap(drawing, Box(x, top, width, side), matrix.detach())
         drawing.add(Text(x + width / 2, top + side + 22, words, 14, "middle"))

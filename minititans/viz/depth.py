@@ -72,7 +72,7 @@ def draw_curves(race: Race) -> Drawing:
         chart(
             drawing, box, lines if small else [*lines, best], title=f"{name} maps", log_x=True,
             xlabel="pairs read", ylabel=ERROR + ", log" * small,
-            ylim=(0.003, 1.5) if small else (0, 1.2), log_y=small,
+            ylim=(0.003, 1.5) if small else (0, 1.4), log_y=small,
             marks=[(race.trained, "trained", GREY)], legend=False,
         )  # fmt: skip
     add_legend(drawing, 75, 48, [*lines, best])

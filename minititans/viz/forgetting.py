@@ -57,7 +57,7 @@ def draw_drift(
     for (name, theory), colour in zip(expected.items(), (KEEPS, FORGETS, GREEN)):
         series.append(Series(tokens, theory, name, colour))
         series.append(Series(tokens, measured[name].mean(0), "", colour, width=0, dots=2.5))
-    changes = [(t, "the map changes", GREY) for t in range(drift.length, drift.time, drift.length)]
+    changes = [(t, "the rule changes", GREY) for t in range(drift.length, drift.time, drift.length)]
     return single_chart(
         [*series, silence(0, drift.time - 1)], xlim=(0, drift.time - 1), ylim=(0, 2.2),
         title="How wrong the memory is before each token: theory (lines), measured (dots)",
@@ -76,7 +76,7 @@ def draw_valleys(
             series.append(Series(alphas, seed, "", colour, width=0, dots=3))
     return single_chart(
         series, height=420, log_x=True, ylim=(0, 1.4),
-        title="Error against alpha, when the map changes every 4 to 128 tokens (dots: three seeds)",
+        title="Error against alpha, with a new rule every 4 to 128 tokens (dots: three seeds)",
         xlabel="alpha", ylabel="squared error",
     )  # fmt: skip
 
@@ -161,7 +161,7 @@ def forgetting_explorer() -> Explorer:
         draw,
         alpha=slider(0.05, 0.0, 1.0, 0.01, "alpha"),
         theta=slider(1.0, 0.0, 2.5, 0.1, "theta"),
-        length=steps(24, [4, 8, 12, 16, 24, 32, 48, 96], "the rule changes every"),
+        length=steps(24, [4, 8, 12, 16, 24, 32, 48, 96], "tokens until the rule changes"),
         dim=steps(8, [2, 4, 8, 16, 32], "d of the d × d memory"),
         unrelated=choice(False, what, "it reads"),
     )

@@ -14,7 +14,7 @@ from minititans.viz.single import single_chart
 def draw_left(tokens: Sequence[int], left: Mapping[float, Tensor]) -> Drawing:
     """What is left of a write after many tokens, `[tokens]` for each alpha."""
     series = [
-        Series(tokens, share, f"alpha = {alpha:g}", colour)
+        Series(tokens, share, f"alpha = {alpha:g}".replace("e-0", "e-"), colour)
         for (alpha, share), colour in zip(left.items(), (RED, ORANGE, BLUE))
     ]
     return single_chart(
@@ -31,7 +31,9 @@ def draw_alive(found: Sequence[Alive]) -> Drawing:
         name = f"{'plain layers' if plain else 'layers that add'}, depth {each.depth}"
         colour = (GREEN, ORANGE, RED)[each.depth - 1] if plain else BLUE
         percent = [100 * share for share in each.learned]
-        series.append(Series(each.after, percent, name, colour, "" if plain else "7 4", dots=4))
+        # A single layer gets a broad line: a memory whose layers add draws its own on top of it.
+        dash, width = ("", 8 if each.depth == 1 else 2.5) if plain else ("7 4", 2.5)
+        series.append(Series(each.after, percent, name, colour, dash, width, dots=4))
     return single_chart(
         series, title="How much of a new text a memory still learns", log_x=True, ylim=(-2, 25),
         xlabel="tokens read before", ylabel="% of the loss removed",

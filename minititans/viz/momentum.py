@@ -117,7 +117,7 @@ def draw_limits(
         series.append(Series(etas, law, f"(1 − eta)/{size}", colour, "3 4", 2))
     return single_chart(
         series, height=440, log_y=True, ylim=(1e-3, 5), xlim=(0, 1),
-        title="The theta from which errors grow: theory (lines), trial (dots), a safe law (dotted)",
+        title="Errors grow above this theta: theory (lines), trial (dots), a safe law (dotted)",
         xlabel="eta", ylabel="theta",
     )  # fmt: skip
 
@@ -134,7 +134,7 @@ def event_explorer() -> Explorer:
             others[f"eta = 0, theta = {total:.2f}"] = read(total, 0.0, glimpses=glimpses)
         others = {name: x for name, x in others.items() if x.written.abs().max() < 10}
         lingers = f"A surprise halves every {half_life(eta):.1f} tokens." if eta else ""
-        note = f"{lingers} A pair that keeps coming is {behaviour(step, eta)}.".strip()
+        note = f"{lingers} A repeated pair is {behaviour(step, eta)}.".strip()
         trace = read(theta, eta, glimpses=glimpses, rule=rule)
         return draw_event(trace, others, token, note)
 
@@ -144,6 +144,6 @@ def event_explorer() -> Explorer:
         token=player(40, 1, 60, "tokens read", interval=250),
         eta=slider(0.8, 0.0, 0.99, 0.01, "eta"),
         theta=slider(0.1, 0.0, 4.0, 0.05, "theta"),
-        glimpses=slider(1, 1, 40, 1, "the event lasts"),
+        glimpses=slider(1, 1, 40, 1, "tokens the event lasts"),
         rule=choice("letter", ways, "surprise is written"),
     )

@@ -34,7 +34,7 @@ def draw_scores(*recalls: Recall) -> Drawing:
         heatmap(drawing, box, recall.scores(), title=f"{pairs} pairs, d = {dim}", limit=1.0)
         words = f"{recall.right():.0%} nearest to their own value"
         drawing.add(Text(box.x, 335, words, NORMAL))
-    words = "How much answers (rows) are like values (columns): dot products"
+    words = "How similar answers (rows) are to values (columns): dot products"
     drawing.add(Text(30, 25, words, NORMAL, bold=True))
     colour_scale(drawing, Box(700, 14, 130, 13), limit=1.0)
     return drawing

@@ -107,7 +107,7 @@ def test_a_widget_works_in_notebook_7(course, page, tmp_path):
 
 
 def try_out(page, explorer, name: str) -> None:
-    """Move everything that moves; after each the picture is another one."""
+    """Move every control; after each move the picture is different."""
     explorer.scroll_into_view_if_needed()
     explorer.screenshot(path=ARTEFACTS / f"{name}-before.png")
     height = explorer.bounding_box()["height"]

@@ -72,7 +72,7 @@ def test_a_student_solves_a_task_by_typing(tmp_path):
         run_hole_and_check(page)
         wait_for_output(page, "✗ 01.1 hebbian_write: not right yet.")
         (only,) = outputs(page)
-        assert "Rows and columns have changed places." in only
+        assert "Rows and columns are swapped." in only
         assert "Traceback" not in only
         page.screenshot(path=ARTEFACTS / "exercise-mistake.png")
 

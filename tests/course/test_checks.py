@@ -415,8 +415,8 @@ GATES, ONES, EQUAL = "no gate is exactly", "except where every size is 1", "all 
 PATTERNS = [
     ("04.1", lambda alpha, **_: alpha.detach().item() in (0.0, 1.0), GATES),
     ("06.1", lambda gate: bool(((gate == 0) | (gate == 1)).any()), GATES),
-    ("02.3", lambda W, **_: W.shape == (1, 1), ONES),
-    ("02.3", lambda W, **_: W.shape[0] != W.shape[1], EQUAL),
+    ("02.3", lambda M, **_: M.shape == (1, 1), ONES),
+    ("02.3", lambda M, **_: M.shape[0] != M.shape[1], EQUAL),
     ("06.1", lambda gate: len(gate) > 3, "It is right up to 3 tokens."),
     ("06.1", lambda gate: len(gate) > 1, "It is right up to 1 token."),
     ("02.6", lambda keys, **_: keys.shape[1] > 2, "It is right up to 2 tokens."),
@@ -424,7 +424,7 @@ PATTERNS = [
     ("06.1", lambda gate: len(gate) == 3, None),
     ("06.1", lambda gate: len(gate) < 3, None),
     ("01.1", lambda M, **_: M.shape[0] > 3, None),
-    ("02.1", lambda W, **_: True, None),
+    ("02.1", lambda M, **_: True, None),
 ]
 
 
@@ -548,8 +548,8 @@ def test_the_last_attempt_repeats_the_first_case_and_inputs_are_seeded():
     task = find_task("02.3")
     fixed = len(task.cases(None))
     for case, (one, again, other) in enumerate(zip(*map(task.cases, (4, 4, 5)))):
-        assert torch.equal(one["W"], again["W"])
-        same = one["W"].shape == other["W"].shape and torch.equal(one["W"], other["W"])
+        assert torch.equal(one["M"], again["M"])
+        same = one["M"].shape == other["M"].shape and torch.equal(one["M"], other["M"])
         assert same == (case < fixed)
     attempts = run_all(task, task.reference, 4)
     assert torch.equal(attempts[0].values["u"], attempts[-1].values["u"])

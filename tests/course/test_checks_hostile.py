@@ -21,11 +21,11 @@ from minititans.course.checking.rules import DOORS
 from minititans.course.checks import NotYet, check, examine, example
 from minititans.course.labs import find_task
 
-RIGHT = "02.3"  # surprise(W, key, value)
+RIGHT = "02.3"  # surprise(M, key, value)
 
 
-def right(W, key, value):
-    return torch.outer(W @ key - value, key)
+def right(M, key, value):
+    return torch.outer(M @ key - value, key)
 
 
 def examine_quickly(function, id=RIGHT):
@@ -180,7 +180,7 @@ MISBEHAVIOUR = [
     (None, "not a function", "got None, not a function"),
     (torch.zeros(2), "not a function", "Give it the function itself"),
     (dict, "not a function", "not a function"),
-    (lambda W, key: W, "signature", "surprise(W, key, value)"),
+    (lambda W, key: W, "signature", "surprise(M, key, value)"),
     (lambda: 0, "signature", "cannot be called as"),
     (raises, "raised", "IndexError: list index out of range"),
     (raises, "raised", "return numbers[7]"),
@@ -189,7 +189,7 @@ MISBEHAVIOUR = [
     (quits, "stopped", "interrupted"),
     (recurses, "raised", "RecursionError"),
     (is_a_hole, "not written", "not written yet.\n  02.3: Return"),
-    (is_a_hole_of_nbgrader, "not written", "Write surprise(W, key, value)"),
+    (is_a_hole_of_nbgrader, "not written", "Write surprise(M, key, value)"),
     (lambda W, key, value: abstract(), "raised", "NotImplementedError: not for this device"),
     (loops, "too slow", "never end"),
     (sleeps, "too slow", "never end"),
@@ -220,12 +220,12 @@ MISBEHAVIOUR = [
     (lambda W, key, value: W[:0], "shape", "[0, 4]"),
     (is_float32, "dtype", "u is float32, but the inputs are float64"),
     (lambda W, key, value: W > 0, "dtype", "u is bool"),
-    (changes_the_weights, "changed inputs", "its own input W"),
+    (changes_the_weights, "changed inputs", "its own input M"),
     (changes_and_puts_back_a_key, "changed inputs", "its own input key"),
-    (switches_gradients_on, "changed inputs", "its own input W"),
+    (switches_gradients_on, "changed inputs", "its own input M"),
     (counts_its_calls, "unsteady", "gave two answers"),
     (rolls_dice, None, "not right"),
-    (without_gradient_mode, "gradients", "no gradient flows back to W"),
+    (without_gradient_mode, "gradients", "no gradient flows back to M"),
     (is_async, "type", "a coroutine"),
     (is_a_generator, "type", "a generator"),
     (is_sneaky, "values", "expected"),
@@ -441,15 +441,15 @@ def test_check_of_an_unknown_task_says_which_there_are(id, words):
 def test_an_example_is_the_case_that_failed(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     small = example("02.3")
-    assert list(small) == ["W", "key", "value"] and small["W"].shape == (2, 4)
+    assert list(small) == ["M", "key", "value"] and small["M"].shape == (2, 4)
 
-    def not_square(W, key, value):
-        return right(W, key, value) * (1 if W.shape[0] == W.shape[1] else 2)
+    def not_square(M, key, value):
+        return right(M, key, value) * (1 if M.shape[0] == M.shape[1] else 2)
 
     with pytest.raises(SystemExit):
         check("02.3", not_square)
     failed = example("02.3")
-    assert failed["W"].shape[0] != failed["W"].shape[1]
+    assert failed["M"].shape[0] != failed["M"].shape[1]
     assert not torch.allclose(not_square(**failed), right(**failed))
 
 

@@ -114,7 +114,7 @@ class Classroom:
 
 @functools.cache
 def why_not(way: str) -> str:
-    """Why submissions cannot be locked in that way here; empty if they can."""
+    """Why submissions cannot be isolated in that way here; empty if they can."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with workers.start(way, 1, log) as zygote:
@@ -124,7 +124,7 @@ def why_not(way: str) -> str:
 
 
 def skip_unless(way: str) -> None:
-    """Hostile submissions are run only where they can be locked in."""
+    """Hostile submissions are run only where they can be isolated."""
     if reason := why_not(way):
         excuses = ("is not installed", "other users cannot read")
         excused = not is_administrator() or any(words in reason for words in excuses)
@@ -132,7 +132,7 @@ def skip_unless(way: str) -> None:
 
 
 def is_administrator() -> bool:
-    """Root, and not one whom a container has deprived of it."""
+    """Root, and not in a container that takes root's powers away."""
     status = Path("/proc/self/status")
     [rights] = re.findall(r"CapEff:\s*(\w+)", status.read_text()) if status.exists() else ["0"]
     return os.getuid() == 0 and bool(int(rights, 16) >> 21 & 1)  # 21 is CAP_SYS_ADMIN
@@ -298,7 +298,7 @@ def test_a_grader_that_is_stopped_takes_everything_with_it(tmp_path, monkeypatch
     assert not room.out.exists()
 
 
-def wait_until(condition, seconds: float = 60) -> None:
+def wait_until(condition, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

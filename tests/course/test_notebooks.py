@@ -127,7 +127,7 @@ def test_a_notebook_opens_with_its_question_and_closes_with_what_to_take_away(so
 
 @each_notebook
 def test_cells_are_small(source):
-    """About a dozen lines of code: what is longer belongs into the library, or into two cells."""
+    """About a dozen lines of code: anything longer belongs in the library, or in two cells."""
     cells = read_source(source).cells
     lines = [len(cell.source.splitlines()) for cell in cells if cell.cell_type == "code"]
     assert max(lines) <= 25 and sorted(lines)[len(lines) // 2] <= 14, lines

@@ -1,4 +1,4 @@
-"""The memory stays alive, and plain layers do not: the experiment in small, and its parts."""
+"""The memory stays alive, and plain layers do not: the experiment made small, and its parts."""
 
 import torch
 
@@ -23,7 +23,7 @@ def test_it_still_does_after_a_long_text_and_plain_layers_are_dead():
 
 
 def test_forgetting_alone_kills_plain_layers_and_not_a_matrix():
-    """The same gates for all: notebook 04 in small."""
+    """The same gates for all: notebook 04 on a small scale."""
     options = {"chunk_sizes": (64,), "after": (2048,), "seeds": (0,)}
     plain = alive.AliveConfig(("plain-fading",), depths=(1, 2, 3), **options)
     adding = alive.AliveConfig(("residual-fading",), depths=(3,), **options)

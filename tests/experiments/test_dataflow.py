@@ -1,4 +1,4 @@
-"""What flows through the variants is what the layers compute, who leaks is found, costs add up."""
+"""What flows through the variants is what the layers compute, leaks are found, costs add up."""
 
 import pytest
 import torch

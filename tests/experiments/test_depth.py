@@ -1,4 +1,4 @@
-"""Depth: maps that are what they say, predictions that do not cheat, seeds that do not touch."""
+"""Depth: maps that are what they say, predictions that do not cheat, seeds that do not interact."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Run a test in a process with other environment variables than this one's.
+"""Run a test in a process with different environment variables.
 
 Triton decides at its import whether kernels are compiled or interpreted (`TRITON_INTERPRET`),
 so the tests of one kind share a process of their own, started when the first of them runs.

@@ -102,7 +102,7 @@ def test_with_the_implicit_step_it_is_longhorn():
 
 
 def answer(layers, x, residual):
-    """A memory of one head, written down once more."""
+    """A memory of one head, written out again."""
     *below, last = layers
     for W in below:
         hidden = nn.functional.silu(W @ x)
@@ -183,7 +183,7 @@ def test_a_module_with_biases_and_norms_learns_as_the_memory():
 @pytest.mark.parametrize("depth", [1, 2, 4])
 @pytest.mark.parametrize("limits", [False, True])
 def test_the_parallel_forms_equal_the_loop(rule, options, chunk_size, depth, limits):
-    """Values, final state, and gradients by every input and starting weight; 35 tokens."""
+    """Values, final state and gradients for every input and starting weight; 35 tokens."""
     case = random_case(time=35, depth=depth, limits=limits, seed=depth)
     expected = everything(case, *case.run(sequential, chunk_size, **options))
     assert_same(everything(case, *case.run(rule, chunk_size, **options)), expected)

@@ -1,4 +1,4 @@
-"""A state can be kept, cut off, copied, moved, saved and loaded."""
+"""A state can be kept, detached, copied, moved, saved and loaded."""
 
 import dataclasses
 import os

@@ -132,7 +132,7 @@ def test_inputs_in_single_and_half_precision_leave_the_state_in_float32(dtype):
 
 @interpreted
 def test_a_memory_of_zeros_learns_and_has_finite_gradients():
-    """How a layer begins. A key of zeros is divided by its length, too."""
+    """How a layer begins. A key of zeros is divided by its length too."""
     case = random_case(batch=1, time=20, dim=6, expansion=1)
     with torch.no_grad():
         case.k[:, :, 3] = 0.0

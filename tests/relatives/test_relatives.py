@@ -104,7 +104,7 @@ def implicit_online_learning(q, k, v, beta):
 
 
 def diagonal_longhorn(q, k, v, beta):
-    """Liu et al., algorithm 1, with one β a head: S ← (1 − Δ k²) ⊙ S + Δ v ⊗ k."""
+    """Liu et al., algorithm 1, with one β per head: S ← (1 − Δ k²) ⊙ S + Δ v ⊗ k."""
     S, readings = torch.zeros(VALUE, KEY, dtype=torch.float64), []
     for t in range(len(q)):
         step = beta[t] / (1 + beta[t] * (k[t] ** 2).sum())
@@ -176,7 +176,7 @@ SETTINGS = [
 @pytest.mark.parametrize("rule", [loop, chunked])
 @pytest.mark.parametrize("setting, oracle", SETTINGS, ids=lambda x: x.__name__)
 def test_a_setting_of_the_rule_is_the_recurrence_of_its_paper(rule, setting, oracle):
-    """Values, and gradients by everything the paper's recurrence takes."""
+    """Values, and gradients with respect to everything the paper's recurrence takes."""
     arguments = inputs(oracle)
     expected = values_and_gradients(head_by_head(oracle, arguments), None, arguments)
     y, _ = rule(setting(*arguments.values()))
@@ -270,7 +270,7 @@ def test_gla_is_the_published_one():
 
 
 def test_mamba2_is_the_published_one():
-    """There it is a linear attention with one decay a head, without the term D x."""
+    """There it is a linear attention with one decay per head, without the term D x."""
     naive = published("simple_gla.naive")
     C, B, x, dt, A, _ = (x.detach() for x in inputs(state_space_duality).values())
     log_decay = dt * A[:, None]

@@ -151,7 +151,7 @@ def test_with_another_loss_gradient_descent_is_linear_attention():
 
 
 def test_rwkv7_is_the_memory_only_where_its_vectors_are_numbers():
-    """Its decay w and its rate a one number a head, and one key both erased and written."""
+    """Its decay w and its rate a are one number per head; one key is both erased and written."""
     arguments = {name: x.detach() for name, x in inputs(generalised_delta_rule).items()}
     w, a = arguments["w"][..., 0], arguments["a"][..., 0] + 0.1
     r, kappa, v = arguments["r"], arguments["kappa"], arguments["v"]

@@ -84,7 +84,7 @@ def test_the_loop_is_the_formula(decay):
 @pytest.mark.parametrize("limits", [False, True])
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 8, 16, 64])
 def test_the_chunks_equal_the_loop(decay, asks, limits, chunk_size):
-    """Values, final state, and gradients by every input and the starting state."""
+    """Values, final state, and gradients with respect to every input and the starting state."""
     tokens = random_tokens(time=37, decay=decay, asks=asks, limits=limits)
     S = start(tokens)
     leaves = tokens.present | {"state": S}

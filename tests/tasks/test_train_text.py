@@ -80,7 +80,7 @@ def test_too_little_text_is_refused(tmp_path, size, length):
 
 
 def kneser_ney(text: bytes, context: bytes, byte: int, discounts: dict[int, float], top=True):
-    """Interpolated Kneser-Ney, counted anew from the text for every question."""
+    """Interpolated Kneser-Ney, counted again from the text for every question."""
     gram = context + bytes([byte])
     size = len(gram)
     spots = range(len(text) - size + 1)

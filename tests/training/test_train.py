@@ -43,7 +43,7 @@ def steps(run: Run, number: int) -> list[dict]:
 
 
 def command(*flags: str) -> TrainConfig:
-    """The configuration that a command line stands for."""
+    """The configuration that a command line asks for."""
     return config_from(cli.build_parser().parse_args(["train", *flags]))
 
 

@@ -1,4 +1,4 @@
-"""Runs that are killed, twenty times in all, end with the weights of runs that never were.
+"""Runs that are killed, twenty times in total, end with the weights of runs that never were.
 
 Some kills come from outside, a seeded moment after a seeded line of the log. Others come in the
 middle of saving: before a file is on the disk, between two renames, or with half a file written.

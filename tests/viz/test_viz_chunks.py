@@ -85,7 +85,7 @@ def test_the_triangle_is_drawn_beside_the_loop_with_a_row_framed_in_both():
     for found, matrix in zip(shown, (left, E, left @ E), strict=True):
         assert np.array_equal(found, levels(matrix.numpy()))
     steps = [text for text in drawing.texts() if " = v" in text]
-    assert steps[0] == "e₁ = v₁ − W₀ k₁" and steps[4] == "e₅ = v₅ − W₄ k₅" and len(steps) == 5
+    assert steps[0] == "e₁ = v₁ − M₀ k₁" and steps[4] == "e₅ = v₅ − M₄ k₅" and len(steps) == 5
     frames = [line.points for line in lines(drawing) if line.width == 2]
     (top,) = {min(y for _, y in frame) for frame in frames}  # at the same height in all four
     assert len(frames) == 4 and top == 72 + 3 * 280 / 5

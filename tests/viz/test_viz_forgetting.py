@@ -183,7 +183,7 @@ def test_every_figure_draws_what_it_is_given():
     drawings = {
         "16 pairs": viz.draw_overflow([1, 8, 64], torch.rand(3), torch.rand(2, 3), dim=16),
         "alpha = 0": viz.draw_by_age({"alpha = 0": torch.rand(9)}, {"alpha = 0": torch.rand(3, 9)}),
-        "the map changes": viz.draw_drift({"a": torch.rand(8)}, {"a": torch.rand(3, 8)}, drift),
+        "the rule changes": viz.draw_drift({"a": torch.rand(8)}, {"a": torch.rand(3, 8)}, drift),
         "32 tokens": viz.draw_valleys(fine, {32: torch.rand(9)}, alphas, {32: torch.rand(3, 5)}),
         "1 / length": viz.draw_best_alpha(
             [4, 8], torch.tensor([0.5, 0.2]), torch.rand(3, 2) + 0.1, {8: torch.rand(3) + 0.1}
@@ -216,7 +216,7 @@ def test_the_picture_of_what_still_learns_holds_a_line_for_each_memory():
 def test_the_drift_picture_marks_each_change_at_its_token():
     drift = Drift(length=4, contexts=3, dim=3)
     drawing = viz.draw_drift({"a": torch.ones(12)}, {"a": torch.ones(3, 12)}, drift)
-    assert drawing.texts().count("the map changes") == 2
+    assert drawing.texts().count("the rule changes") == 2
     upright = {
         shape.points[0][0]
         for shape in drawing.shapes

@@ -236,7 +236,7 @@ def test_training_lowers_the_expected_error():
 
 
 def curves(drawing: Drawing, colour: str, length: int) -> int:
-    """How many lines of this colour and so many points there are."""
+    """How many lines have this colour and this many points."""
     lines = [shape for shape in drawing.shapes if isinstance(shape, Line) and shape.width]
     return sum(line.colour == colour and len(line.points) == length for line in lines)
 

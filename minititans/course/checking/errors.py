@@ -40,13 +40,13 @@ def error_words(error: BaseException) -> str:
 # Part of an error's text, and what it means here.
 WRITTEN_IN_PLACE = (
     "Autograd still needs the numbers that were overwritten. Instead of changing a tensor (+=, "
-    "-=, [...] = , a method that ends in _), even your own copy, make a new one: W = W - ..., and "
+    "-=, [...] = , a method that ends in _), even your own copy, make a new one: M = M - ..., and "
     "for many results a list and torch.stack."
 )
 NOT_ASKED_FOR = (
     "torch.autograd.grad needs a tensor that was marked before the loss was made from it: "
-    "W = W.clone().requires_grad_(), unless W.requires_grad already. With create_graph=True the "
-    "result can be differentiated again. torch.func.grad(loss)(W, ...) needs none of this."
+    "M = M.clone().requires_grad_(), unless M.requires_grad already. With create_graph=True the "
+    "result can be differentiated again. torch.func.grad(loss)(M, ...) needs none of this."
 )
 EXPLANATIONS = {
     "modified by an inplace operation": WRITTEN_IN_PLACE,
@@ -64,8 +64,8 @@ EXPLANATIONS = {
         "NumPy cuts the gradient off. Stay with torch: it has the same functions."
     ),
     "to have the same dtype": (
-        "The inputs are float64. New tensors need a dtype: torch.zeros(..., dtype=W.dtype), "
-        "W.new_zeros(...), torch.zeros_like(W)."
+        "The inputs are float64. New tensors need a dtype: torch.zeros(..., dtype=M.dtype), "
+        "M.new_zeros(...), torch.zeros_like(M)."
     ),
 }
 ENDS_THE_NOTEBOOK = (

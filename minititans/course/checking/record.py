@@ -15,7 +15,7 @@ class Attempt:
     """What one call did.
 
     problem:   why there are no values: "raised", "too slow", ...; `detail` says it in words
-    values:    each result by its name, `W` or `weights[1]`: a tensor or a whole number
+    values:    each result by its name, `M` or `weights[1]`: a tensor or a whole number
     odd:       results that are neither, with their type in words
     gradients: the derivative with respect to each tensor among the arguments; None where none flows
     changed:   the arguments that the call changed

@@ -63,8 +63,8 @@ def problem_words(task: Task, attempt: Attempt) -> str:
         return f"It cannot be called as {task.signature}: {attempt.detail}."
     if attempt.problem == "too slow":
         return (
-            "It took too long and was stopped; the right answer takes only a moment. Does a loop "
-            "never end?"
+            "It took too long and was stopped; a right answer takes only a moment. Is there a loop "
+            "that never ends?"
         )
     if attempt.problem == "stopped":
         return "It was interrupted before it had answered."
@@ -102,8 +102,8 @@ def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[
         if value.dtype != expected.dtype:
             return "dtype", (
                 f"{name} is {_plain(value.dtype)}, but the inputs are {_plain(expected.dtype)}. "
-                "New tensors need a dtype: torch.zeros(..., dtype=W.dtype), W.new_zeros(...), "
-                "torch.zeros_like(W)."
+                "New tensors need a dtype: torch.zeros(..., dtype=M.dtype), M.new_zeros(...), "
+                "torch.zeros_like(M)."
             )
     return None
 
@@ -127,8 +127,8 @@ def value_difference(name: str, value: Tensor | int, expected: Tensor | int) -> 
     if f"{found:.4g}" != f"{wanted:.4g}":
         return f"{place} is {found:.4g}, expected {wanted:.4g}."
     return (
-        f"{place} is {found:.12g}, expected {wanted:.12g}: off by {abs(found - wanted):.1g}. So "
-        "small a difference usually comes from float32 on the way, from a rounded constant, or "
+        f"{place} is {found:.12g}, expected {wanted:.12g}: off by {abs(found - wanted):.1g}. A "
+        "difference this small usually comes from float32 somewhere, from a rounded constant, or "
         "from a small number that keeps a division from failing."
     )
 
@@ -158,7 +158,7 @@ def name_of(attempt: Attempt) -> str:
 
 
 def _listed(values: dict[str, Tensor | int]) -> str:
-    """Three results: W, S and position."""
+    """Three results: M, S and position."""
     names = list(values)
     if names == ["your answer"]:
         return f"{_type(values['your answer'])} alone"

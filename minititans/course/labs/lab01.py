@@ -44,8 +44,8 @@ def hebbian_write(M, key, value):
 
 @hebbian_write.mistake(
     "transposed outer product",
-    "Rows and columns have changed places. M answers with a value when it is multiplied by a key: "
-    "which of the two has to run along its rows?",
+    "Rows and columns are swapped. M answers with a value when it is multiplied by a key: which of "
+    "the two has to run along its rows?",
 )
 def _(M, key, value):
     return M + torch.outer(key, value)
@@ -59,7 +59,7 @@ def _(M, key, value):
 
 
 @hebbian_write.mistake(
-    "sign of the write", "The pair is taken away from the memory instead of being put in."
+    "sign of the write", "The pair is subtracted from the memory instead of being added."
 )
 def _(M, key, value):
     return M - torch.outer(value, key)
@@ -86,9 +86,9 @@ def matrix_and_query(draw):
     returns="y [d_value]",
     hints=(
         "Reading compares the query with each key that was written and adds up the values, each "
-        "as strongly as its key fits. The matrix has this prepared.",
+        "as strongly as its key fits. The matrix has done most of that work already.",
         "If M is value · keyᵀ, then M times the query is value · (key · query).",
-        "It is one matrix-vector product. M has d_key columns, and so many numbers has the query.",
+        "It is one matrix-vector product. M has d_key columns, and the query has d_key numbers.",
     ),
 )
 def read(M, query):
@@ -99,7 +99,7 @@ def read(M, query):
 
 @read.mistake(
     "transposed matrix",
-    "You ask the matrix from the wrong side: along its rows, where the values are.",
+    "You multiply from the wrong side: your query runs along the values' axis of M.",
 )
 def _(M, query):
     return query @ M
@@ -115,7 +115,7 @@ def _(M, query):
 
 @read.mistake(
     "mean for sum",
-    "These are means where sums belong: the more numbers a key has, the weaker you read.",
+    "You take means where sums belong: the longer the key, the weaker your answer.",
 )
 def _(M, query):
     return (M * query).mean(-1)
@@ -132,9 +132,9 @@ def pairs(draw):
     inputs=pairs,
     returns="M [d_value, d_key]",
     hints=(
-        "Begin with a matrix of zeros and write pair after pair: what sum is that in the end?",
+        "Start with a matrix of zeros and write one pair after another. Which sum do you end with?",
         "M = Σ_t value_t key_tᵀ. A sum over a shared index is what a matrix product does.",
-        "The shared index is time, so time has to stand in the middle: [d_value, time] times "
+        "The shared index is time, so time has to be in the middle: [d_value, time] times "
         "[time, d_key].",
     ),
     forbids=("loop",),
@@ -145,8 +145,8 @@ def hebbian_memory(keys, values):
 
 @hebbian_memory.mistake(
     "transposed outer product",
-    "This is the memory turned on its side: it answers keys to values. Which axis should a query "
-    "be summed over?",
+    "This is the memory turned on its side: given a value, it answers with a key. Which axis "
+    "should a query be summed over?",
 )
 def _(keys, values):
     return keys.T @ values
@@ -154,7 +154,7 @@ def _(keys, values):
 
 @hebbian_memory.mistake(
     "mean for sum",
-    "Each pair is written more weakly the more pairs there are: somewhere a mean stands for a sum.",
+    "The more pairs there are, the more weakly each is written: is there a mean instead of a sum?",
 )
 def _(keys, values):
     return values.T @ keys / len(keys)
@@ -162,7 +162,7 @@ def _(keys, values):
 
 @hebbian_memory.mistake(
     "only the last pair",
-    "Only one pair is left, the last. Does every write begin with an empty matrix?",
+    "Only the last pair is left. Does every write start from an empty matrix?",
 )
 def _(keys, values):
     return torch.outer(values[-1], keys[-1])
@@ -193,7 +193,7 @@ def sequences(draw):
     returns="y [batch, time, d_value]",
     hints=(
         "M_t holds the pairs up to token t. Write y_t = M_t q_t as a sum over those pairs: which "
-        "number stands before each value?",
+        "number multiplies each value?",
         "y_t = Σ_{i ≤ t} (q_t · k_i) v_i. All dot products together are one matrix, [time, time], "
         "and i ≤ t is a mask on it.",
         "queries @ keys.mT is [batch, time, time]; .tril() keeps i ≤ t; one more product with the "
@@ -214,7 +214,7 @@ def _(queries, keys, values):
 
 @linear_attention.mistake(
     "read before write",
-    "A token does not find its own pair: it is read before it is written. The paper writes first.",
+    "A token does not see its own pair: you read before you write. The paper writes first.",
 )
 def _(queries, keys, values):
     return (queries @ keys.mT).tril(-1) @ values
@@ -238,7 +238,7 @@ def _(queries, keys, values):
 
 
 @linear_attention.mistake(
-    "softmax attention", "This is softmax attention. Here no exponential is taken."
+    "softmax attention", "This is softmax attention. Linear attention leaves the softmax out."
 )
 def _(queries, keys, values):
     scores = queries @ keys.mT
@@ -248,7 +248,7 @@ def _(queries, keys, values):
 
 @linear_attention.mistake(
     "mean for sum",
-    "Each answer is divided by how many pairs there are so far. The sum in (5) stays a sum.",
+    "Each answer is divided by the number of pairs so far. In (5) it is a plain sum.",
 )
 def _(queries, keys, values):
     counts = torch.arange(1, keys.shape[1] + 1, dtype=keys.dtype)
@@ -283,8 +283,8 @@ def _(keys, values):
 
 @interference.mistake(
     "keys taken to have length one",
-    "You take v_i away, and that is right for keys of length 1. With how much does pair i come "
-    "back if its key is longer?",
+    "You subtract v_i, which is right for keys of length 1. How strongly does pair i come back if "
+    "its key is longer?",
 )
 def _(keys, values):
     return keys @ hebbian_memory(keys, values).T - values
@@ -292,7 +292,7 @@ def _(keys, values):
 
 @interference.mistake(
     "earlier pairs only",
-    "Only pairs written earlier disturb here. All of them are in M, the later ones too.",
+    "Here only earlier pairs disturb the recall. All pairs are in M, the later ones too.",
 )
 def _(keys, values):
     return (keys @ keys.T).tril(-1) @ values
@@ -300,7 +300,7 @@ def _(keys, values):
 
 @interference.mistake(
     "sign of the overlap lost",
-    "Overlaps are taken without their sign. Two disturbances can cancel each other.",
+    "The overlaps have lost their signs. Two disturbances can cancel each other.",
 )
 def _(keys, values):
     overlaps = (keys @ keys.T).abs()

@@ -13,7 +13,7 @@ LAB = Lab("02", "Surprise is a gradient")
 def pair(draw):
     d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
-        "W": draw.normal(d_value, d_key),
+        "M": draw.normal(d_value, d_key),
         "key": draw.normal(d_key),
         "value": draw.normal(d_value),
     }
@@ -25,51 +25,51 @@ def pair(draw):
     inputs=pair,
     returns="loss []",
     hints=(
-        "How wrong is the answer W · key, if value would be right? First the error, then its size.",
+        "How wrong is the answer M key, if value is right? First the error, then its size.",
         "‖x‖² is the sum of the squares of x's numbers. And there is a factor in front.",
         "Square the error, .sum() it, halve it. The result is a tensor without axes.",
     ),
 )
-def associative_loss(W, key, value):
-    return loss([W], key, value)
+def associative_loss(M, key, value):
+    return loss([M], key, value)
 
 
 @associative_loss.mistake(
     "factor of one half missing",
     "There is a factor ½ in front of the square. It is there for the sake of the next task.",
 )
-def _(W, key, value):
-    return (W @ key - value).square().sum()
+def _(M, key, value):
+    return (M @ key - value).square().sum()
 
 
 @associative_loss.mistake(
     "mean for sum",
-    "The error's squares are averaged. ‖·‖² is a sum: a longer value may be more wrong.",
+    "You average the squared errors. ‖·‖² is their sum: a longer value may be more wrong.",
 )
-def _(W, key, value):
-    return (W @ key - value).square().mean() / 2
+def _(M, key, value):
+    return (M @ key - value).square().mean() / 2
 
 
 @associative_loss.mistake(
     "mean squared error", "This is the mean squared error. The loss (12) is a sum, with ½ here."
 )
-def _(W, key, value):
-    return (W @ key - value).square().mean()
+def _(M, key, value):
+    return (M @ key - value).square().mean()
 
 
 @associative_loss.mistake(
-    "length not squared", "This is the length of the error. The loss is made of its square."
+    "length not squared", "This uses the length of the error. The loss uses its square."
 )
-def _(W, key, value):
-    return (W @ key - value).square().sum().sqrt() / 2
+def _(M, key, value):
+    return (M @ key - value).square().sum().sqrt() / 2
 
 
 @associative_loss.mistake(
     "square of the sum",
-    "First all errors are added, then the sum is squared: errors up and down cancel each other.",
+    "You add the errors first and square the sum: errors of opposite sign cancel each other.",
 )
-def _(W, key, value):
-    return (W @ key - value).sum().square() / 2
+def _(M, key, value):
+    return (M @ key - value).sum().square() / 2
 
 
 @LAB.task(
@@ -85,17 +85,17 @@ def _(W, key, value):
         "differentiable, because training will differentiate through it.",
     ),
 )
-def surprise_by_autograd(W, key, value):
-    return func.grad(lambda W: loss([W], key, value))(W)
+def surprise_by_autograd(M, key, value):
+    return func.grad(lambda M: loss([M], key, value))(M)
 
 
 @surprise_by_autograd.mistake(
     "cut off from the graph",
-    "The numbers are right, but this surprise is cut off from what it was made of. The outer "
-    "training has to differentiate through it once more: the graph must be kept.",
+    "The numbers are right, but no gradient can flow through this surprise. Training has to "
+    "differentiate it once more: the graph must be kept.",
 )
-def _(W, key, value):
-    return surprise_by_autograd(W, key, value).detach()
+def _(M, key, value):
+    return surprise_by_autograd(M, key, value).detach()
 
 
 @surprise_by_autograd.mistake(
@@ -103,24 +103,24 @@ def _(W, key, value):
     "This is the gradient with respect to the key. The memory can change its weights, not what it "
     "is asked.",
 )
-def _(W, key, value):
-    return func.grad(lambda key: loss([W], key, value))(key)
+def _(M, key, value):
+    return func.grad(lambda key: loss([M], key, value))(key)
 
 
 @surprise_by_autograd.mistake(
     "sign of the gradient",
-    "This is the direction in which the loss falls. The surprise u is the gradient itself; its "
+    "This is the direction in which the loss falls. The surprise u is the gradient itself; the "
     "minus comes later, in the write.",
 )
-def _(W, key, value):
-    return -surprise_by_autograd(W, key, value)
+def _(M, key, value):
+    return -surprise_by_autograd(M, key, value)
 
 
 @surprise_by_autograd.mistake(
-    "factor of two", "Twice too large everywhere: which loss did you differentiate, the one with ½?"
+    "factor of two", "Everything is twice too large: did you differentiate the loss with the ½?"
 )
-def _(W, key, value):
-    return 2 * surprise_by_autograd(W, key, value)
+def _(M, key, value):
+    return 2 * surprise_by_autograd(M, key, value)
 
 
 @LAB.task(
@@ -129,66 +129,66 @@ def _(W, key, value):
     inputs=pair,
     returns="u [d_value, d_key]",
     hints=(
-        "How does the loss change when the single number W[i, j] grows a little? Only one number "
+        "How does the loss change when the single entry M[i, j] grows a little? Only one number "
         "of the answer depends on it.",
-        "∂loss/∂W[i, j] = error[i] · key[j], with error = W key − value. Which product is that for "
+        "∂loss/∂M[i, j] = error[i] · key[j], with error = M key − value. Which product is that for "
         "all i and j?",
         "It is an outer product with the error along the rows and the key along the columns.",
     ),
     forbids=("autograd",),
 )
-def surprise(W, key, value):
-    (a,), (error,) = factors([W[None]], key[None, None], value[None, None])
+def surprise(M, key, value):
+    (a,), (error,) = factors([M[None]], key[None, None], value[None, None])
     return -torch.outer(error[0, 0], a[0, 0])
 
 
 @surprise.mistake(
     "sign of the gradient",
-    "Your answer points exactly the other way. A gradient points uphill, to a larger error: which "
-    "way round is the difference between answer and value?",
+    "Your answer points exactly the other way. A gradient points uphill, towards a larger error: "
+    "which is subtracted from which, answer and value?",
 )
-def _(W, key, value):
-    return -surprise(W, key, value)
+def _(M, key, value):
+    return -surprise(M, key, value)
 
 
 @surprise.mistake(
     "transposed outer product",
-    "Rows and columns have changed places. A change of W has W's shape: the error belongs to what "
-    "comes out of W, the key to what goes in.",
+    "Rows and columns are swapped. A change of M has the shape of M: the error belongs to what "
+    "comes out of M, the key to what goes in.",
 )
-def _(W, key, value):
-    return surprise(W, key, value).T
+def _(M, key, value):
+    return surprise(M, key, value).T
 
 
 @surprise.mistake(
-    "factor of two", "Twice too large everywhere: what does the factor ½ in the loss do to the 2?"
+    "factor of two", "Everything is twice too large: what does the ½ in the loss do to the 2?"
 )
-def _(W, key, value):
-    return 2 * surprise(W, key, value)
+def _(M, key, value):
+    return 2 * surprise(M, key, value)
 
 
 @surprise.mistake(
     "value for error",
-    "The value is written whatever the memory answers already: that is Hebb's rule. What is "
-    "surprising is only what the memory got wrong.",
+    "This contains the value whatever the memory answers: that is Hebb's rule. Only what the "
+    "memory got wrong is surprising.",
 )
-def _(W, key, value):
+def _(M, key, value):
     return torch.outer(value, key)
 
 
 @surprise.mistake(
     "value for error, with a minus",
-    "The same, with a minus: the value stands here where the error should be.",
+    "This contains the value, with a minus, where the error should be: that is Hebb's rule.",
 )
-def _(W, key, value):
+def _(M, key, value):
     return -torch.outer(value, key)
 
 
 @surprise.mistake(
-    "key missing", "This is the error alone. Which numbers of W brought it about? The key knows."
+    "key missing", "This is the error alone. Which entries of M are to blame? The key knows."
 )
-def _(W, key, value):
-    return W @ key - value
+def _(M, key, value):
+    return M @ key - value
 
 
 def pair_and_theta(draw):
@@ -199,39 +199,39 @@ def pair_and_theta(draw):
     "02.4",
     "The delta rule",
     inputs=pair_and_theta,
-    returns="W [d_value, d_key]",
+    returns="M [d_value, d_key]",
     hints=(
-        "You have the direction in which the error grows. Where should W go, and how far?",
+        "You have the direction in which the error grows. Where should M go, and how far?",
         "It is one step of gradient descent, (8): theta is the length of the step.",
-        "Take theta times your surprise away from W.",
+        "Subtract theta times your surprise from M.",
     ),
 )
-def delta_write(W, key, value, theta):
+def delta_write(M, key, value, theta):
     one = theta.reshape(1, 1)
     nothing = torch.zeros_like(one)
     args = (key[None, None], key[None, None], value[None, None], one, nothing, nothing)
-    return library(*args, W)[1][0]
+    return library(*args, M)[1][0]
 
 
 @delta_write.mistake(
     "sign of the gradient", "The step goes uphill: after it the memory is more wrong than before."
 )
-def _(W, key, value, theta):
-    return W + theta * surprise(W, key, value)
+def _(M, key, value, theta):
+    return M + theta * surprise(M, key, value)
 
 
 @delta_write.mistake("theta forgotten", "theta is not used: every step has full length.")
-def _(W, key, value, theta):
-    return W - surprise(W, key, value)
+def _(M, key, value, theta):
+    return M - surprise(M, key, value)
 
 
 @delta_write.mistake(
     "old value not removed",
     "The new value is added, but the old answer stays: this is Hebb's rule with a step size. What "
-    "the memory says now has to be taken out.",
+    "the memory answers now has to be removed.",
 )
-def _(W, key, value, theta):
-    return W + theta * torch.outer(value, key)
+def _(M, key, value, theta):
+    return M + theta * torch.outer(value, key)
 
 
 @delta_write.mistake(
@@ -239,8 +239,8 @@ def _(W, key, value, theta):
     "theta acts on the new value only; the old one is removed in full. A small theta should do "
     "little of both.",
 )
-def _(W, key, value, theta):
-    return W - torch.outer(W @ key, key) + theta * torch.outer(value, key)
+def _(M, key, value, theta):
+    return M - torch.outer(M @ key, key) + theta * torch.outer(value, key)
 
 
 @LAB.task(
@@ -252,7 +252,7 @@ def _(W, key, value, theta):
     hints=(
         "After the write the memory should answer the key with exactly the value. Write down that "
         "equation with theta in it.",
-        "(W − theta · error · keyᵀ) key = value. Multiply out: keyᵀ key is a number.",
+        "(M − theta · error · keyᵀ) key = value. Multiply out: keyᵀ key is a number.",
         "error · (1 − theta ‖key‖²) = 0 must hold for every error.",
     ),
 )
@@ -261,7 +261,7 @@ def exact_step(key):
 
 
 @exact_step.mistake(
-    "length not squared", "Nearly: you divide by the key's length. Where does the key appear twice?"
+    "length not squared", "Nearly: you divide by the key's length. But the key appears twice."
 )
 def _(key):
     return 1 / key.norm()
@@ -291,8 +291,8 @@ def _(key):
 
 @exact_step.mistake(
     "implicit step",
-    "This is a careful step that never quite arrives (Longhorn's). Here the memory should answer "
-    "exactly.",
+    "This is a careful step (Longhorn's) that never quite arrives. Here the answer should be exact "
+    "after one write.",
 )
 def _(key):
     return 1 / (1 + key.square().sum())
@@ -302,7 +302,7 @@ def sequences(draw):
     batch, time = draw.size("batch"), draw.tokens()
     d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
-        "W": draw.normal(d_value, d_key),
+        "M": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),
         "keys": draw.unit(batch, time, d_key),
         "values": draw.normal(batch, time, d_value),
@@ -316,48 +316,48 @@ def sequences(draw):
     inputs=sequences,
     returns="y [batch, time, d_value]",
     hints=(
-        "Every row of the batch has a memory of its own, and all begin with the same W. What has "
+        "Every row of the batch has a memory of its own, and all start with the same M. What has "
         "to be carried from token to token?",
         "Two loops are fine: rows, then tokens. In the inner one: write the pair, then read with "
         "the query, then keep the answer.",
-        "delta_write gives the next W of this row. torch.stack puts the readings together, first "
+        "delta_write gives the next M of this row. torch.stack puts the readings together, first "
         "along time, then along batch.",
     ),
 )
-def delta_memory(W, queries, keys, values, theta):
+def delta_memory(M, queries, keys, values, theta):
     nothing = torch.zeros_like(theta)
-    return library(queries, keys, values, theta, nothing, nothing, W)[0]
+    return library(queries, keys, values, theta, nothing, nothing, M)[0]
 
 
-def _walk(W, queries, keys, values, theta, **switches):
+def _walk(M, queries, keys, values, theta, **switches):
     nothing = torch.zeros_like(theta)
-    return walk(W, queries, keys, values, theta, nothing, nothing, **switches)[0]
+    return walk(M, queries, keys, values, theta, nothing, nothing, **switches)[0]
 
 
 @delta_memory.mistake(
     "read before write",
-    "Every answer is one token behind: you read before you write. y_t comes from W_t.",
+    "Every answer is one token behind: you read before you write. y_t comes from M_t.",
 )
-def _(W, queries, keys, values, theta):
-    return _walk(W, queries, keys, values, theta, read_first=True)
+def _(M, queries, keys, values, theta):
+    return _walk(M, queries, keys, values, theta, read_first=True)
 
 
 @delta_memory.mistake(
     "surprise at the first weights",
-    "Every surprise is measured at the weights from the very beginning. By the second token the "
-    "memory knows more than that.",
+    "Every surprise is measured at the M from the very beginning. By the second token the memory "
+    "knows more than that.",
 )
-def _(W, queries, keys, values, theta):
-    return _walk(W, queries, keys, values, theta, frozen=True)
+def _(M, queries, keys, values, theta):
+    return _walk(M, queries, keys, values, theta, frozen=True)
 
 
 @delta_memory.mistake(
     "nothing carried",
-    "Each token begins with the first weights again: nothing is carried from token to token.",
+    "Every token starts again from the first M: nothing is carried from token to token.",
 )
-def _(W, queries, keys, values, theta):
+def _(M, queries, keys, values, theta):
     readings = [
-        _walk(W, *(x[:, t : t + 1] for x in (queries, keys, values, theta)))
+        _walk(M, *(x[:, t : t + 1] for x in (queries, keys, values, theta)))
         for t in range(keys.shape[1])
     ]
     return torch.cat(readings, 1)
@@ -365,21 +365,21 @@ def _(W, queries, keys, values, theta):
 
 @delta_memory.mistake(
     "batch rows mixed",
-    "The second row of the batch begins with what the first one has learned. Every row begins "
-    "with W.",
+    "The second row of the batch starts with what the first one has learned. Every row should "
+    "start with M.",
 )
-def _(W, queries, keys, values, theta):
-    return _walk(W, queries, keys, values, theta, rows_mixed=True)
+def _(M, queries, keys, values, theta):
+    return _walk(M, queries, keys, values, theta, rows_mixed=True)
 
 
 @delta_memory.mistake(
     "one memory for the batch",
-    "Every row of the batch writes into one memory that all of them read.",
+    "All rows of the batch write into one memory and read from it. Each needs its own.",
 )
-def _(W, queries, keys, values, theta):
+def _(M, queries, keys, values, theta):
     readings = []
     for t in range(keys.shape[1]):
-        errors = F.linear(keys[:, t], W) - values[:, t]  # [batch, d_value]
-        W = W - torch.einsum("b,bv,bk->vk", theta[:, t], errors, keys[:, t])
-        readings.append(F.linear(queries[:, t], W))
+        errors = F.linear(keys[:, t], M) - values[:, t]  # [batch, d_value]
+        M = M - torch.einsum("b,bv,bk->vk", theta[:, t], errors, keys[:, t])
+        readings.append(F.linear(queries[:, t], M))
     return torch.stack(readings, 1)

@@ -24,7 +24,7 @@ def past_and_present(draw):
         "Two things are added: what is left of the past surprise, and what this token brings.",
         "eta says how much of S lives on, theta how much of u comes in. One of them has a minus.",
         "Read (10) from left to right: the past keeps its sign, the gradient gets a minus, because "
-        "S is added to the weights later.",
+        "S is added to M later.",
     ),
 )
 def lingering_surprise(S, u, theta, eta):
@@ -40,15 +40,14 @@ def lingering_surprise(S, u, theta, eta):
 
 @lingering_surprise.mistake(
     "sign of the gradient",
-    "The gradient comes in with a plus. S will be added to the weights, and a gradient points "
-    "uphill.",
+    "The gradient comes in with a plus. S will be added to M, and a gradient points uphill.",
 )
 def _(S, u, theta, eta):
     return eta * S + theta * u
 
 
 @lingering_surprise.mistake(
-    "eta and theta swapped", "The two gates have changed places: which one belongs to the past?"
+    "eta and theta swapped", "The two gates are swapped: which one belongs to the past?"
 )
 def _(S, u, theta, eta):
     return theta * S - eta * u
@@ -65,7 +64,7 @@ def _(S, u, theta, eta):
 @lingering_surprise.mistake(
     "running average",
     "This is a running average: the more of the past you keep, the less of the present comes in. "
-    "In (10) the two gates do not depend on each other.",
+    "In (10) the two gates are independent of each other.",
 )
 def _(S, u, theta, eta):
     return eta * S - (1 - eta) * theta * u
@@ -81,7 +80,7 @@ def _(S, u, theta, eta):
 
 @lingering_surprise.mistake(
     "1 − eta for eta",
-    "Of the past you keep 1 − eta. With eta = 1 the past surprise should live on in full.",
+    "You keep 1 − eta of the past. With eta = 1 the past surprise should live on in full.",
 )
 def _(S, u, theta, eta):
     return (1 - eta) * S - theta * u
@@ -90,7 +89,7 @@ def _(S, u, theta, eta):
 def memory_and_pair(draw):
     d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
-        "W": draw.normal(d_value, d_key),
+        "M": draw.normal(d_value, d_key),
         "S": draw.normal(d_value, d_key),
         "key": draw.normal(d_key),
         "value": draw.normal(d_value),
@@ -103,61 +102,60 @@ def memory_and_pair(draw):
     "03.2",
     "A write with momentum",
     inputs=memory_and_pair,
-    returns=("W [d_value, d_key]", "S [d_value, d_key]"),
+    returns=("M [d_value, d_key]", "S [d_value, d_key]"),
     hints=(
-        "Three lines: the surprise of this pair, the new momentum, the new weights. In which order "
+        "Three lines: the surprise of this pair, the new momentum, the new memory. In which order "
         "do they depend on each other?",
-        "The surprise is measured at W as it comes in. The momentum is 03.1. Then (9).",
-        "W_t = W_{t−1} + S_t: with t, not t−1, on S. Return both, W first.",
+        "The surprise is measured at M as it comes in. The momentum is 03.1. Then (9).",
+        "M_t = M_{t−1} + S_t: it is S_t, not S_{t−1}. Return both, M first.",
     ),
 )
-def momentum_write(W, S, key, value, theta, eta):
-    return one_token(W, S, key, value, theta, eta, torch.zeros_like(eta))
+def momentum_write(M, S, key, value, theta, eta):
+    return one_token(M, S, key, value, theta, eta, torch.zeros_like(eta))
 
 
 @momentum_write.mistake(
     "old momentum written",
-    "The weights receive the momentum of the token before. This token's surprise comes one step "
-    "too late.",
+    "You add the momentum of the token before to M. This token's surprise comes one step too late.",
 )
-def _(W, S, key, value, theta, eta):
-    return W + S, momentum_write(W, S, key, value, theta, eta)[1]
+def _(M, S, key, value, theta, eta):
+    return M + S, momentum_write(M, S, key, value, theta, eta)[1]
 
 
 @momentum_write.mistake(
-    "results swapped", "Both are right, but in the other order: the weights come first."
+    "results swapped", "Both are right, but in the wrong order: M comes first, then S."
 )
-def _(W, S, key, value, theta, eta):
-    return momentum_write(W, S, key, value, theta, eta)[::-1]
+def _(M, S, key, value, theta, eta):
+    return momentum_write(M, S, key, value, theta, eta)[::-1]
 
 
 @momentum_write.mistake(
     "momentum not written",
-    "Only this token's own surprise reaches the weights. The momentum is kept, but never written.",
+    "Only this token's own surprise reaches M. The momentum is kept, but never written.",
 )
-def _(W, S, key, value, theta, eta):
-    u = torch.outer(W @ key - value, key)
-    return W - theta * u, eta * S - theta * u
+def _(M, S, key, value, theta, eta):
+    u = torch.outer(M @ key - value, key)
+    return M - theta * u, eta * S - theta * u
 
 
 @momentum_write.mistake(
     "surprise measured ahead",
-    "The surprise is measured after the old momentum was written (a look ahead, as Nesterov does "
-    "it). The paper measures it at W_{t−1}.",
+    "The surprise is measured after the old momentum was written: that is Nesterov's look-ahead. "
+    "The paper measures it at M_{t−1}.",
 )
-def _(W, S, key, value, theta, eta):
-    u = torch.outer((W + eta * S) @ key - value, key)
+def _(M, S, key, value, theta, eta):
+    u = torch.outer((M + eta * S) @ key - value, key)
     new = eta * S - theta * u
-    return W + new, new
+    return M + new, new
 
 
 @momentum_write.mistake(
     "momentum subtracted",
-    "The momentum is taken away from the weights. Its minus is already inside, in front of theta.",
+    "The momentum is subtracted from M. The minus is already inside it, in front of theta.",
 )
-def _(W, S, key, value, theta, eta):
-    new = momentum_write(W, S, key, value, theta, eta)[1]
-    return W - new, new
+def _(M, S, key, value, theta, eta):
+    new = momentum_write(M, S, key, value, theta, eta)[1]
+    return M - new, new
 
 
 def shocks_and_eta(draw):
@@ -174,7 +172,7 @@ def shocks_and_eta(draw):
     hints=(
         "What does token t need from token t − 1? Carry that, and nothing else, through a loop.",
         "S_t = eta_t · S_{t−1} + shock_t. For all rows of the batch at once S is a vector.",
-        "Begin with S = zeros of shape [batch]; in the loop take column t of both inputs; "
+        "Start with S = zeros of shape [batch]; in the loop take column t of both inputs; "
         "torch.stack the results along the last axis.",
     ),
 )
@@ -208,7 +206,7 @@ def _(shocks, eta):
 
 @momentum_over_time.mistake(
     "eta on the wrong side",
-    "A shock is dampened in the very step in which it happens. eta belongs to the past alone.",
+    "A shock is dampened in the very step in which it happens. eta acts on the past alone.",
 )
 def _(shocks, eta):
     S, steps = torch.zeros_like(shocks[:, 0]), []
@@ -220,7 +218,7 @@ def _(shocks, eta):
 
 @momentum_over_time.mistake(
     "batch rows mixed",
-    "A row of the batch begins with what the row before it left behind. Every row begins at zero.",
+    "A row of the batch starts with what the row before it left behind. Every row starts at zero.",
 )
 def _(shocks, eta):
     S, rows = shocks.new_zeros(()), []
@@ -235,7 +233,7 @@ def _(shocks, eta):
 
 @momentum_over_time.mistake(
     "one step back only",
-    "Only the shock just before is remembered: S_{t−1} already contains all earlier ones.",
+    "You use only the shock just before. S_{t−1} contains all earlier ones: carry S instead.",
 )
 def _(shocks, eta):
     before = torch.cat([torch.zeros_like(shocks[:, :1]), shocks[:, :-1]], 1)
@@ -289,7 +287,7 @@ def _(theta, eta, tokens):
 
 @effect_of_one_surprise.mistake(
     "infinite sum",
-    "This is what it comes to if one waits forever. Here there are only `tokens` tokens.",
+    "This is the sum of infinitely many terms. Here there are only `tokens` of them.",
 )
 def _(theta, eta, tokens):
     return theta / (1 - eta)
@@ -297,7 +295,7 @@ def _(theta, eta, tokens):
 
 @effect_of_one_surprise.mistake(
     "divides by zero",
-    "The formula is right except at eta = 1, where it divides zero by zero. What is the sum when "
+    "The formula is right except at eta = 1, where it divides zero by zero. What is the sum if "
     "nothing fades?",
 )
 def _(theta, eta, tokens):
@@ -308,7 +306,7 @@ def sequences(draw):
     batch, time = draw.size("batch"), draw.tokens()
     d_value, d_key = draw.size("d_value"), draw.size("d_key")
     return {
-        "W": draw.normal(d_value, d_key),
+        "M": draw.normal(d_value, d_key),
         "queries": draw.unit(batch, time, d_key),
         "keys": draw.unit(batch, time, d_key),
         "values": draw.normal(batch, time, d_value),
@@ -324,22 +322,22 @@ def sequences(draw):
     returns="y [batch, time, d_value]",
     hints=(
         "It is lab 02's loop over a sequence, with one more thing carried from token to token.",
-        "Each row of the batch begins with the same W and with a momentum of zeros. After each "
+        "Each row of the batch starts with the same M and with a momentum of zeros. After each "
         "write, read.",
-        "W, S = momentum_write(W, S, ...) inside; both are reset where a row begins.",
+        "M, S = momentum_write(M, S, ...) in the inner loop; both are reset where a row starts.",
     ),
 )
-def momentum_memory(W, queries, keys, values, theta, eta):
-    return library(queries, keys, values, theta, eta, torch.zeros_like(eta), W)[0]
+def momentum_memory(M, queries, keys, values, theta, eta):
+    return library(queries, keys, values, theta, eta, torch.zeros_like(eta), M)[0]
 
 
-def _walk(W, queries, keys, values, theta, eta, **switches):
-    return walk(W, queries, keys, values, theta, eta, torch.zeros_like(eta), **switches)[0]
+def _walk(M, queries, keys, values, theta, eta, **switches):
+    return walk(M, queries, keys, values, theta, eta, torch.zeros_like(eta), **switches)[0]
 
 
 @momentum_memory.mistake(
     "read before write",
-    "Every answer is one token behind: you read before you write. y_t comes from W_t.",
+    "Every answer is one token behind: you read before you write. y_t comes from M_t.",
 )
 def _(*inputs):
     return _walk(*inputs, read_first=True)
@@ -347,7 +345,7 @@ def _(*inputs):
 
 @momentum_memory.mistake(
     "momentum starts over",
-    "The momentum begins at zero with every token, so nothing lingers. What has to live outside "
+    "The momentum starts at zero for every token, so nothing lingers. What has to be set before "
     "the loop over tokens?",
 )
 def _(*inputs):
@@ -356,7 +354,7 @@ def _(*inputs):
 
 @momentum_memory.mistake(
     "surprise at the first weights",
-    "Every surprise is measured at the first weights. The memory has learned since.",
+    "Every surprise is measured at the first M. The memory has learned since.",
 )
 def _(*inputs):
     return _walk(*inputs, frozen=True)
@@ -364,8 +362,8 @@ def _(*inputs):
 
 @momentum_memory.mistake(
     "batch rows mixed",
-    "A row of the batch begins with the weights or the momentum that the row before it left. Each "
-    "row begins with W and with zeros.",
+    "A row of the batch starts with the memory or the momentum that the row before it left. Each "
+    "row starts with M and with a momentum of zeros.",
 )
 def _(*inputs):
     return _walk(*inputs, rows_mixed=True)
@@ -373,16 +371,16 @@ def _(*inputs):
 
 @momentum_memory.mistake(
     "momentum crosses rows",
-    "Here weights start over with each row, but the momentum of the row before goes on.",
+    "The memory starts over with each row, but the momentum of the row before lives on.",
 )
-def _(W, queries, keys, values, theta, eta):
-    S, readings = torch.zeros_like(W), []
+def _(M, queries, keys, values, theta, eta):
+    S, readings = torch.zeros_like(M), []
     for row in range(len(keys)):
-        W_row, of_row = W, []
+        M_row, of_row = M, []
         for t in range(keys.shape[1]):
-            u = torch.outer(W_row @ keys[row, t] - values[row, t], keys[row, t])
+            u = torch.outer(M_row @ keys[row, t] - values[row, t], keys[row, t])
             S = eta[row, t] * S - theta[row, t] * u
-            W_row = W_row + S
-            of_row.append(W_row @ queries[row, t])
+            M_row = M_row + S
+            of_row.append(M_row @ queries[row, t])
         readings.append(torch.stack(of_row))
     return torch.stack(readings)

@@ -30,8 +30,8 @@ def weights_and_input(draw):
     inputs=weights_and_input,
     returns="y [d_value]",
     hints=(
-        "Follow x through the list of weights. What happens after each layer, and after which one "
-        "does it not?",
+        "Follow x through the list of weights. What happens after each layer? After which layer "
+        "does it not happen?",
         "A layer is W x. SiLU comes between layers: after every one except the last.",
         "Loop over weights[:-1] with F.silu, then multiply by weights[-1] alone.",
     ),
@@ -42,7 +42,7 @@ def read_deep(weights, x):
 
 @read_deep.mistake(
     "no activation",
-    "Without SiLU between them, all layers together are one matrix: depth would be for nothing.",
+    "Without SiLU between them, all layers together are one matrix: depth would be useless.",
 )
 def _(weights, x):
     for W in weights:
@@ -63,8 +63,8 @@ def _(weights, x):
 
 @read_deep.mistake(
     "activation on the input",
-    "SiLU acts on what goes into the first layer. It belongs between layers: nothing comes "
-    "between x and the first one.",
+    "You apply SiLU to what goes into the first layer. It belongs between layers: x goes into the "
+    "first one as it is.",
 )
 def _(weights, x):
     for W in weights:
@@ -73,7 +73,7 @@ def _(weights, x):
 
 
 @read_deep.mistake(
-    "ReLU for SiLU", "This is a ReLU: it cuts negative numbers off. SiLU lets a little through."
+    "ReLU for SiLU", "This is ReLU: it cuts off negative numbers. SiLU lets a little through."
 )
 def _(weights, x):
     for W in weights[:-1]:
@@ -122,7 +122,7 @@ def _(z):
     return z * sigma * (1 - sigma)
 
 
-@silu_slope.mistake("ReLU for SiLU", "This is the slope of a ReLU, a step from 0 to 1.")
+@silu_slope.mistake("ReLU for SiLU", "This is the slope of ReLU, a step from 0 to 1.")
 def _(z):
     return (z > 0).to(z.dtype)
 
@@ -148,8 +148,8 @@ def two_layers_and_pair(draw):
     inputs=two_layers_and_pair,
     returns=("e1 [hidden]", "e2 [d_value]"),
     hints=(
-        "e2 is what the last layer should have given more of. Through which numbers does the "
-        "first layer reach the answer?",
+        "e2 says how the answer should have been different. Through which numbers does the first "
+        "layer reach the answer?",
         "Back through W2 (from its outputs to its inputs), then back through SiLU: multiply by its "
         "slope, number by number. Where is the slope taken?",
         "e1 = (W2ᵀ e2) ⊙ silu_slope(z) with z = W1 key.",
@@ -162,7 +162,7 @@ def layer_errors(W1, W2, key, value):
 
 @layer_errors.mistake(
     "sign of the error",
-    "Both errors have the wrong sign. Here they say which way to go: value minus answer.",
+    "Both errors have the wrong sign. Here an error says which way to go: value minus answer.",
 )
 def _(W1, W2, key, value):
     return tuple(-e for e in layer_errors(W1, W2, key, value))
@@ -180,7 +180,7 @@ def _(W1, W2, key, value):
 
 @layer_errors.mistake(
     "slope at the wrong place",
-    "The slope is taken at what comes out of SiLU. It belongs where SiLU is entered.",
+    "You take the slope at what comes out of SiLU. Take it at what goes in.",
 )
 def _(W1, W2, key, value):
     e2 = layer_errors(W1, W2, key, value)[1]
@@ -189,7 +189,7 @@ def _(W1, W2, key, value):
 
 @layer_errors.mistake(
     "transposed matrix",
-    "Forwards W2 maps hidden to value. Backwards it must map value to hidden.",
+    "Going forward, W2 maps hidden to value. Going back, value has to be mapped to hidden.",
 )
 def _(W1, W2, key, value):
     e2 = layer_errors(W1, W2, key, value)[1]
@@ -198,7 +198,7 @@ def _(W1, W2, key, value):
 
 @layer_errors.mistake(
     "answer without activation",
-    "e2 is already different: the memory's answer has SiLU between its layers.",
+    "e2 is wrong already: there is a SiLU between the layers on the way to the answer.",
 )
 def _(W1, W2, key, value):
     e2 = value - W2 @ W1 @ key
@@ -211,12 +211,12 @@ def _(W1, W2, key, value):
     inputs=two_layers_and_pair,
     returns=("u1 [hidden, d_key]", "u2 [d_value, hidden]"),
     hints=(
-        "In lab 02 a layer's gradient was an outer product: error at its output, input at its "
-        "input. What are the two for each of these layers?",
-        "Layer 1 takes in the key, layer 2 what SiLU gave. The errors are those of your "
+        "In lab 02 the gradient was an outer product: the error at the output times what went in. "
+        "What are the two for each of these layers?",
+        "The key goes into layer 1, the output of SiLU into layer 2. The errors are those of your "
         "layer_errors, up to a sign.",
         "Two outer products, each with minus an error along the rows. Along the columns u1 has the "
-        "key, and u2 what the second layer took in.",
+        "key, and u2 what went into the second layer.",
     ),
     forbids=("autograd",),
 )
@@ -240,7 +240,7 @@ def _(W1, W2, key, value):
 
 @deep_surprise.mistake(
     "input before the activation",
-    "The second layer never sees W1 key. What does it really take in?",
+    "The second layer never sees W1 key. What really goes into it?",
 )
 def _(W1, W2, key, value):
     e2 = layer_errors(W1, W2, key, value)[1]
@@ -249,7 +249,7 @@ def _(W1, W2, key, value):
 
 @deep_surprise.mistake(
     "key enters every layer",
-    "The key goes into the first layer only. What comes into the second?",
+    "The key goes into the first layer only. What goes into the second?",
 )
 def _(W1, W2, key, value):
     e2 = layer_errors(W1, W2, key, value)[1]
@@ -258,14 +258,14 @@ def _(W1, W2, key, value):
 
 @deep_surprise.mistake(
     "transposed outer product",
-    "Rows and columns have changed places: a surprise has the shape of its layer's weights.",
+    "Rows and columns are swapped: a surprise has the shape of its layer's weights.",
 )
 def _(W1, W2, key, value):
     return tuple(u.T for u in _by_hand(W1, W2, key, value))
 
 
 @deep_surprise.mistake(
-    "slope forgotten", "The first layer's surprise lacks SiLU's slope on the way back."
+    "slope forgotten", "SiLU's slope is missing from the first layer's surprise."
 )
 def _(W1, W2, key, value):
     e2 = layer_errors(W1, W2, key, value)[1]
@@ -292,10 +292,10 @@ def deep_memory_and_pair(draw):
     inputs=deep_memory_and_pair,
     returns=("weights [layer][d_out, d_in]", "momentum [layer][d_out, d_in]"),
     hints=(
-        "The rule of lab 04 does not ask what the weights are. It needs a surprise for each layer; "
-        "then every layer goes its own way.",
+        "The rule of lab 04 works for any weights. It needs a surprise for each layer; after that "
+        "every layer is updated on its own.",
         "All surprises first, at the weights as they came in. torch.func.grad takes a whole list "
-        "of weights at once and gives a list of gradients.",
+        "of weights at once and returns a list of gradients.",
         "u = grad(loss)(weights) with loss(weights) = ½‖read_deep(weights, key) − value‖²; then "
         "(14) and (13) in a loop over zip(weights, momentum, u).",
     ),
@@ -335,7 +335,7 @@ def _(weights, momentum, key, value, theta, eta, alpha):
 
 
 @deep_step.mistake(
-    "alpha for 1 − alpha", "You keep the share alpha of every layer. alpha is what goes."
+    "alpha for 1 − alpha", "You keep the share alpha of every layer. It is the share to forget."
 )
 def _(weights, momentum, key, value, theta, eta, alpha):
     return deep_step(weights, momentum, key, value, theta, eta, 1 - alpha)
@@ -357,7 +357,7 @@ def _(weights, momentum, key, value, theta, eta, alpha):
     return [(1 - alpha) * (W + new) for W, new in zip(weights, S)], S
 
 
-@deep_step.mistake("old momentum written", "The weights receive the momentum of the token before.")
+@deep_step.mistake("old momentum written", "You add the momentum of the token before.")
 def _(weights, momentum, key, value, theta, eta, alpha):
     _, S = deep_step(weights, momentum, key, value, theta, eta, alpha)
     return [(1 - alpha) * W + old for W, old in zip(weights, momentum)], S

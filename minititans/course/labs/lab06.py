@@ -26,8 +26,8 @@ def tokens(draw) -> int:
     corners=({"gate": 0.01, "time": 12},),
     hints=(
         "Write P for three tokens on paper. What is in row t that is not in row t − 1?",
-        "Row t is row t − 1 times gate[t], and then a 1 is put on the diagonal. Above the diagonal "
-        "there is nothing: a later write is not in an earlier memory.",
+        "Row t is row t − 1 times gate[t], with a 1 added on the diagonal. Above the diagonal all "
+        "is zero: a later write is not in an earlier memory.",
         "Build it row by row and torch.stack. Or: a matrix that holds gate[t] below the diagonal "
         "and 1 elsewhere, cumprod down the columns, tril. Do not divide: a gate may be 0.",
     ),
@@ -62,8 +62,8 @@ def _(gate):
 
 @segment_products.mistake(
     "off by one at the end",
-    "Off by one: the gate of token t itself is missing. By the time token t is read it has faded "
-    "once more.",
+    "Off by one: the gate of token t itself is missing. By the time token t reads, the write has "
+    "faded once more.",
 )
 def _(gate):
     return _products(gate, lambda t, i: i + 1, lambda t, i: t)
@@ -71,7 +71,7 @@ def _(gate):
 
 @segment_products.mistake(
     "something above the diagonal",
-    "Below the diagonal all is well. Above it everything must be 0: what is written later is not "
+    "Below the diagonal all is well. Above it everything has to be 0: what is written later is not "
     "there yet.",
 )
 def _(gate):
@@ -81,7 +81,7 @@ def _(gate):
 
 @segment_products.mistake(
     "nothing on the diagonal",
-    "The diagonal is empty: a token's own write has not faded at all when the token is read.",
+    "The diagonal is empty: when a token reads, its own write is there and has not faded at all.",
 )
 def _(gate):
     return library_products(gate).tril(-1)
@@ -89,8 +89,8 @@ def _(gate):
 
 @segment_products.mistake(
     "divides by zero",
-    "You divide products from the beginning by one another (or subtract their logarithms). A gate "
-    "of exactly 0 makes that zero by zero.",
+    "You divide cumulative products by one another (or subtract their logarithms). If a gate is "
+    "exactly 0, that is zero divided by zero.",
 )
 def _(gate):
     total = gate.cumprod(0)
@@ -99,7 +99,7 @@ def _(gate):
 
 @segment_products.mistake(
     "rows and columns swapped",
-    "Rows and columns have changed places: row t is what the memory of token t is made of.",
+    "Rows and columns are swapped: row t says what the memory of token t is made of.",
 )
 def _(gate):
     return library_products(gate).T
@@ -117,11 +117,11 @@ def three_gates(draw) -> dict:
     returns=("H [t, i]", "D [t, s]", "G [t, i]"),
     corners=({"eta": 0.01, "alpha": 0.99, "time": 12},),
     hints=(
-        "Follow surprise i: with how much does it enter S_i, and what happens to it until S_t? "
-        "Then follow one write from token s to token t.",
-        "H is a segment product of eta, with theta_i on column i. D is a segment product of what "
-        "is not forgotten. G joins them: surprise i is in S_s, S_s is written, and part of that "
-        "write is left.",
+        "Follow surprise i: how much of it enters S_i, and what happens to it until S_t? Then "
+        "follow one write from token s to token t.",
+        "H holds the segment products of eta, with theta_i on column i. D holds those of what is "
+        "not forgotten. G joins them: surprise i is in S_s, S_s is written, and part of that write "
+        "is left.",
         "Check two numbers on paper. H[1, 0] has theta of token 0 in it, not of token 1. G[1, 0] "
         "holds surprise 0 twice: as token 0 wrote it, faded once, and as token 1 wrote it again.",
     ),
@@ -145,7 +145,7 @@ def _(theta, eta, alpha):
     return H, D, D @ H
 
 
-@chunk_matrices.mistake("alpha for 1 − alpha", "D is made of alpha, the share that goes.")
+@chunk_matrices.mistake("alpha for 1 − alpha", "D is made of alpha, the share that is forgotten.")
 def _(theta, eta, alpha):
     return chunk_matrices(theta, eta, 1 - alpha)
 
@@ -162,8 +162,8 @@ def _(theta, eta, alpha):
 
 @chunk_matrices.mistake(
     "number by number",
-    "H and D are right. For G sum over all tokens s between i and t: each of them writes again "
-    "what is left of surprise i.",
+    "H and D are right. For G, sum over all tokens s between i and t: each of them writes what is "
+    "left of surprise i once more.",
 )
 def _(theta, eta, alpha):
     H, D, _ = chunk_matrices(theta, eta, alpha)
@@ -182,7 +182,7 @@ def _(theta, eta, alpha):
     returns=("m [time]", "f [time]", "beta [time]"),
     corners=({"eta": 0.01, "alpha": 0.99, "time": 12},),
     hints=(
-        "Set all surprises to zero. What is left of S₀ in S_t, of W₀ in W_t, and of S₀ in W_t?",
+        "Set all surprises to zero. What is left of S₀ in S_t, of M₀ in M_t, and of S₀ in M_t?",
         "m and beta are products from the first token on, its own gate included. For f: token s "
         "writes m_s S₀, and D[t, s] of that is left at t.",
         "torch.cumprod twice, and f = D @ m.",
@@ -199,7 +199,7 @@ def carried_over(eta, alpha):
 
 @carried_over.mistake(
     "off by one",
-    "Off by one: in your answer nothing has faded at the first token. But S₀ and W₀ pass that "
+    "Off by one: in your answer nothing has faded at the first token. But S₀ and M₀ pass that "
     "token's gates too.",
 )
 def _(eta, alpha):
@@ -209,8 +209,8 @@ def _(eta, alpha):
 
 @carried_over.mistake(
     "f is beta times m",
-    "m and beta are right. S₀ reaches the weights not once but with every token, each time with "
-    "what is left of it: f is a sum.",
+    "m and beta are right. S₀ is written not once but at every token, each time as much as is left "
+    "of it: f is a sum.",
 )
 def _(eta, alpha):
     m, _, beta = carried_over(eta, alpha)
@@ -228,14 +228,14 @@ def _(eta, alpha):
 
 
 @carried_over.mistake(
-    "f and beta swapped", "All three are right, but in another order: m, then f, then beta."
+    "f and beta swapped", "All three are right, but in the wrong order: first m, then f, then beta."
 )
 def _(eta, alpha):
     m, f, beta = carried_over(eta, alpha)
     return m, beta, f
 
 
-@carried_over.mistake("alpha for 1 − alpha", "You keep the share alpha. alpha is what goes.")
+@carried_over.mistake("alpha for 1 − alpha", "You keep the share alpha. That is what is forgotten.")
 def _(eta, alpha):
     return carried_over(eta, 1 - alpha)
 
@@ -244,9 +244,9 @@ def open_chunk(draw) -> dict:
     time, d_value, d_key = tokens(draw), draw.size("d_value"), draw.size("d_key")
     shape = d_value, d_key
     return {
-        "W": draw.normal(*shape),
+        "M": draw.normal(*shape),
         "S": draw.normal(*shape),
-        "W_start": draw.normal(*shape),
+        "M_start": draw.normal(*shape),
         "queries": draw.unit(time, d_key),
         "keys": draw.unit(time, d_key),
         "values": draw.normal(time, d_value),
@@ -256,10 +256,10 @@ def open_chunk(draw) -> dict:
     }
 
 
-def library(W, S, W_start, position, queries, keys, values, theta, eta, alpha, chunk_size):
+def library(M, S, M_start, position, queries, keys, values, theta, eta, alpha, chunk_size):
     """The library's rule, entered in the middle of a chunk; one sequence, one head."""
     state = MemoryState(
-        [W[None, None]], [S[None, None]], [W_start[None, None]], position, chunk_size
+        [M[None, None]], [S[None, None]], [M_start[None, None]], position, chunk_size
     )
     tokens = (x[None, None] for x in (queries, keys, values, theta, eta, alpha))
     y, state = rule(*tokens, state, chunk_size)
@@ -273,64 +273,64 @@ def library(W, S, W_start, position, queries, keys, values, theta, eta, alpha, c
     inputs=open_chunk,
     returns="y [time, d_value]",
     hints=(
-        "W_t is a sum of three things: what is left of W, what came from S, and the surprises so "
+        "M_t is a sum of three things: what is left of M, what came from S, and the surprises so "
         "far. Read each with the query and add.",
-        "All errors at once: E = values − keys @ W_start.T, one row per token. The third part is "
+        "All errors at once: E = values − keys @ M_start.T, one row per token. The third part is "
         "(G ⊙ (Q Kᵀ)) E.",
-        "W and S are read with all queries at once, queries @ W.T. beta and f scale the rows of "
+        "M and S are read with all queries at once, queries @ M.T. beta and f scale the rows of "
         "that, so they need [:, None]. Then the three parts are added.",
     ),
     forbids=("loop",),
 )
-def read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha):
+def read_chunk(M, S, M_start, queries, keys, values, theta, eta, alpha):
     n = len(keys)
-    return library(W, S, W_start, 1, queries, keys, values, theta, eta, alpha, n + 1)[0]
+    return library(M, S, M_start, 1, queries, keys, values, theta, eta, alpha, n + 1)[0]
 
 
-def _read(W, S, W_start, queries, keys, values, theta, eta, alpha, G=None, overlaps=None):
+def _read(M, S, M_start, queries, keys, values, theta, eta, alpha, G=None, overlaps=None):
     """The same by matmuls, with places where something else can be put in."""
     _, f, beta = carried_over(eta, alpha)
     G = chunk_matrices(theta, eta, alpha)[2] if G is None else G
     overlaps = queries @ keys.T if overlaps is None else overlaps
-    errors = values - keys @ W_start.T
-    from_start = beta[:, None] * (queries @ W.T) + f[:, None] * (queries @ S.T)
+    errors = values - keys @ M_start.T
+    from_start = beta[:, None] * (queries @ M.T) + f[:, None] * (queries @ S.T)
     return from_start + (G * overlaps) @ errors
 
 
 @read_chunk.mistake(
     "chunk-start weights forgotten",
-    "The errors are measured at W. Inside a chunk every surprise is measured at the weights with "
-    "which the chunk began.",
+    "You measure the errors at M. Inside a chunk every surprise is measured at M_start, the memory "
+    "with which the chunk began.",
 )
-def _(W, S, W_start, *rest):
-    return read_chunk(W, S, W, *rest)
+def _(M, S, M_start, *rest):
+    return read_chunk(M, S, M, *rest)
 
 
 @read_chunk.mistake(
     "old momentum forgotten",
-    "The momentum S from before goes on acting in this chunk, and your answer does not contain it.",
+    "The momentum S from before goes on writing in this chunk, and your answer leaves it out.",
 )
-def _(W, S, *rest):
-    return read_chunk(W, torch.zeros_like(S), *rest)
+def _(M, S, *rest):
+    return read_chunk(M, torch.zeros_like(S), *rest)
 
 
 @read_chunk.mistake(
     "old weights do not fade",
-    "The weights W from before are there, but they should fade from token to token.",
+    "What M held before the chunk is there, but it should fade from token to token.",
 )
-def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
-    y = read_chunk(W, S, W_start, queries, keys, values, theta, eta, alpha)
+def _(M, S, M_start, queries, keys, values, theta, eta, alpha):
+    y = read_chunk(M, S, M_start, queries, keys, values, theta, eta, alpha)
     _, _, beta = carried_over(eta, alpha)
-    return y + (1 - beta)[:, None] * (queries @ W.T)
+    return y + (1 - beta)[:, None] * (queries @ M.T)
 
 
 @read_chunk.mistake(
     "read before write",
-    "A token does not find its own pair: the diagonal of G is missing. y_t comes from W_t.",
+    "A token does not see its own pair: the diagonal of G is missing. y_t comes from M_t.",
 )
-def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
+def _(M, S, M_start, queries, keys, values, theta, eta, alpha):
     G = chunk_matrices(theta, eta, alpha)[2].tril(-1)
-    return _read(W, S, W_start, queries, keys, values, theta, eta, alpha, G=G)
+    return _read(M, S, M_start, queries, keys, values, theta, eta, alpha, G=G)
 
 
 @read_chunk.mistake(
@@ -338,35 +338,35 @@ def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
     "The overlaps are transposed. Row t is the query of token t, column i the key of token i, "
     "as in G.",
 )
-def _(W, S, W_start, queries, keys, *rest):
-    return _read(W, S, W_start, queries, keys, *rest, overlaps=keys @ queries.T)
+def _(M, S, M_start, queries, keys, *rest):
+    return _read(M, S, M_start, queries, keys, *rest, overlaps=keys @ queries.T)
 
 
 @read_chunk.mistake(
     "sign of the error",
-    "The surprises are taken away instead of being added. What should be added to an answer that "
-    "is too small?",
+    "The errors are subtracted instead of being added. What should be added to an answer that is "
+    "too small?",
 )
-def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
-    return read_chunk(W, S, W_start, queries, keys, values, -theta, eta, alpha)
+def _(M, S, M_start, queries, keys, values, theta, eta, alpha):
+    return read_chunk(M, S, M_start, queries, keys, values, -theta, eta, alpha)
 
 
 @read_chunk.mistake(
     "H for G",
-    "You weight the surprises with H: that is the momentum of token t, not its weights, where "
-    "earlier momenta have been added up.",
+    "You weight the surprises with H: that gives the momentum of token t. Its memory is the sum of "
+    "all momenta so far, each a little faded.",
 )
-def _(W, S, W_start, queries, keys, values, theta, eta, alpha):
+def _(M, S, M_start, queries, keys, values, theta, eta, alpha):
     H = chunk_matrices(theta, eta, alpha)[0]
-    return _read(W, S, W_start, queries, keys, values, theta, eta, alpha, G=H)
+    return _read(M, S, M_start, queries, keys, values, theta, eta, alpha, G=H)
 
 
 @read_chunk.mistake(
     "no mask",
     "The overlaps are not weighted by G: every token sees every pair, later ones included.",
 )
-def _(W, S, W_start, queries, keys, *rest):
-    return _read(W, S, W_start, queries, keys, *rest, G=torch.ones_like(keys @ keys.T))
+def _(M, S, M_start, queries, keys, *rest):
+    return _read(M, S, M_start, queries, keys, *rest, G=torch.ones_like(keys @ keys.T))
 
 
 def open_chunk_to_write(draw):
@@ -377,68 +377,68 @@ def open_chunk_to_write(draw):
     "06.5",
     "Write a chunk",
     inputs=open_chunk_to_write,
-    returns=("W [d_value, d_key]", "S [d_value, d_key]"),
+    returns=("M [d_value, d_key]", "S [d_value, d_key]"),
     hints=(
-        "After the chunk only one W_t is needed. Which row of G, which entry of beta, of f, of m?",
-        "W = beta W + f S + Σ_i G[last, i] error_i key_iᵀ, and S likewise with m and H.",
+        "After the chunk only one M_t is needed. Which row of G, which entry of beta, of f, of m?",
+        "M = beta M + f S + Σ_i G[last, i] error_i key_iᵀ, and S likewise with m and H.",
         "Σ_i g_i error_i key_iᵀ is a matrix product: errors.T @ (g[:, None] * keys).",
     ),
 )
-def write_chunk(W, S, W_start, keys, values, theta, eta, alpha):
+def write_chunk(M, S, M_start, keys, values, theta, eta, alpha):
     n = len(keys)
-    return library(W, S, W_start, 1, keys, keys, values, theta, eta, alpha, n + 1)[1:3]
+    return library(M, S, M_start, 1, keys, keys, values, theta, eta, alpha, n + 1)[1:3]
 
 
-def _write(W, S, W_start, keys, values, theta, eta, alpha, into_W=None, into_S=None):
+def _write(M, S, M_start, keys, values, theta, eta, alpha, into_M=None, into_S=None):
     m, f, beta = carried_over(eta, alpha)
     H, _, G = chunk_matrices(theta, eta, alpha)
-    into_W, into_S = (G[-1] if into_W is None else into_W), (H[-1] if into_S is None else into_S)
-    errors = values - keys @ W_start.T
+    into_M, into_S = (G[-1] if into_M is None else into_M), (H[-1] if into_S is None else into_S)
+    errors = values - keys @ M_start.T
     return (
-        beta[-1] * W + f[-1] * S + errors.T @ (into_W[:, None] * keys),
+        beta[-1] * M + f[-1] * S + errors.T @ (into_M[:, None] * keys),
         m[-1] * S + errors.T @ (into_S[:, None] * keys),
     )
 
 
 @write_chunk.mistake(
     "chunk-start weights forgotten",
-    "The errors are measured at W. Inside a chunk every surprise is measured at the weights with "
-    "which the chunk began.",
+    "You measure the errors at M. Inside a chunk every surprise is measured at M_start, the memory "
+    "with which the chunk began.",
 )
-def _(W, S, W_start, *rest):
-    return write_chunk(W, S, W, *rest)
+def _(M, S, M_start, *rest):
+    return write_chunk(M, S, M, *rest)
 
 
 @write_chunk.mistake(
     "all rows for the last",
-    "You add up the rows of G and H. Row t is the whole memory after token t: only the last one "
-    "is the end.",
+    "You add up the rows of G and H. Row t gives the whole memory after token t: for the end of "
+    "the chunk only the last one counts.",
 )
-def _(W, S, W_start, keys, values, theta, eta, alpha):
+def _(M, S, M_start, keys, values, theta, eta, alpha):
     H, _, G = chunk_matrices(theta, eta, alpha)
-    return _write(W, S, W_start, keys, values, theta, eta, alpha, G.sum(0), H.sum(0))
+    return _write(M, S, M_start, keys, values, theta, eta, alpha, G.sum(0), H.sum(0))
 
 
 @write_chunk.mistake(
     "G for H",
-    "W is right. The momentum S is made with G too, but nothing is forgotten or summed in it.",
+    "M is right. You use G for the momentum S as well, but in S nothing is forgotten or summed.",
 )
-def _(W, S, W_start, keys, values, theta, eta, alpha):
+def _(M, S, M_start, keys, values, theta, eta, alpha):
     G = chunk_matrices(theta, eta, alpha)[2]
-    return _write(W, S, W_start, keys, values, theta, eta, alpha, into_S=G[-1])
+    return _write(M, S, M_start, keys, values, theta, eta, alpha, into_S=G[-1])
 
 
 @write_chunk.mistake(
     "old momentum forgotten",
     "The momentum S from before is missing from both results: f and m say how much of it is there.",
 )
-def _(W, S, *rest):
-    return write_chunk(W, torch.zeros_like(S), *rest)
+def _(M, S, *rest):
+    return write_chunk(M, torch.zeros_like(S), *rest)
 
 
-@write_chunk.mistake("sign of the error", "The surprises are taken away instead of being added.")
-def _(W, S, W_start, keys, values, theta, eta, alpha):
-    return write_chunk(W, S, W_start, keys, values, -theta, eta, alpha)
+@write_chunk.mistake("sign of the error", "The errors are subtracted instead of being added.")
+def _(M, S, M_start, keys, values, theta, eta, alpha):
+    return write_chunk(M, S, M_start, keys, values, -theta, eta, alpha)
 
 
 @write_chunk.mistake(
@@ -446,20 +446,20 @@ def _(W, S, W_start, keys, values, theta, eta, alpha):
     "You take a column of G and H, which follows one surprise through time. The end of the chunk "
     "is a row.",
 )
-def _(W, S, W_start, keys, values, theta, eta, alpha):
+def _(M, S, M_start, keys, values, theta, eta, alpha):
     H, _, G = chunk_matrices(theta, eta, alpha)
-    return _write(W, S, W_start, keys, values, theta, eta, alpha, G[:, 0], H[:, 0])
+    return _write(M, S, M_start, keys, values, theta, eta, alpha, G[:, 0], H[:, 0])
 
 
 def stream_inputs(draw):
     time, d_value, d_key = draw.tokens(9), draw.size("d_value"), draw.size("d_key")
     chunk_size = draw.size("chunk_size")
     position = draw.number("position", 0, chunk_size - 1)
-    W, S, W_start = (draw.normal(d_value, d_key) for _ in range(3))
+    M, S, M_start = (draw.normal(d_value, d_key) for _ in range(3))
     if position == 0:
-        W_start = W  # a chunk begins here
+        M_start = M  # a chunk begins here
     return {
-        "state": (W, S, W_start, position),
+        "state": (M, S, M_start, position),
         "queries": draw.unit(time, d_key),
         "keys": draw.unit(time, d_key),
         "values": draw.normal(time, d_value),
@@ -474,7 +474,7 @@ def stream_inputs(draw):
     "06.6",
     "Streaming",
     inputs=stream_inputs,
-    returns=("y [time, d_value]", "state (W, S, W_start, position)"),
+    returns=("y [time, d_value]", "state (M, S, M_start, position)"),
     corners=(
         {"chunk_size": 4, "position": 1, "time": 1},  # one token, and the chunk stays open
         {"chunk_size": 5, "position": 2, "time": 2},
@@ -489,8 +489,8 @@ def stream_inputs(draw):
         "no token is left.",
         "Each round: n = min(tokens left, chunk_size − position); read and write those n tokens; "
         "position moves on by n. When it reaches chunk_size, a new chunk begins.",
-        "A new chunk means position = 0 and W_start = W, the weights just written. Inside a chunk "
-        "W_start stays what it was, also between two calls.",
+        "A new chunk means position = 0 and M_start = M, the memory as it was just written. Inside "
+        "a chunk M_start stays what it was, even between two calls.",
     ),
 )
 def stream(state, queries, keys, values, theta, eta, alpha, chunk_size):
@@ -500,18 +500,18 @@ def stream(state, queries, keys, values, theta, eta, alpha, chunk_size):
 
 def _stream(state, *sequences, chunk_size, enter=None, leave=None):
     """Chunk by chunk; `enter` and `leave` change the state where something can go wrong."""
-    (W, S, W_start, position), readings, done = state, [], 0
+    (M, S, M_start, position), readings, done = state, [], 0
     while done < len(sequences[0]):
         n = min(len(sequences[0]) - done, chunk_size - position)
         queries, *rest = (x[done : done + n] for x in sequences)
         if enter is not None:
-            W, S, W_start = enter(W, S, W_start)
-        readings.append(_read(W, S, W_start, queries, *rest))
-        W, S = _write(W, S, W_start, *rest)
+            M, S, M_start = enter(M, S, M_start)
+        readings.append(_read(M, S, M_start, queries, *rest))
+        M, S = _write(M, S, M_start, *rest)
         done, position = done + n, position + n
         if position == chunk_size:
-            position, W_start = 0, (W if leave is None else leave(W, W_start))
-    return torch.cat(readings), (W, S, W_start, position)
+            position, M_start = 0, (M if leave is None else leave(M, M_start))
+    return torch.cat(readings), (M, S, M_start, position)
 
 
 @stream.mistake(
@@ -521,44 +521,44 @@ def _stream(state, *sequences, chunk_size, enter=None, leave=None):
 )
 def _(state, *sequences_and_size):
     *sequences, chunk_size = sequences_and_size
-    W, S, _, _ = state
-    return _stream((W, S, W, 0), *sequences, chunk_size=chunk_size)
+    M, S, _, _ = state
+    return _stream((M, S, M, 0), *sequences, chunk_size=chunk_size)
 
 
 @stream.mistake(
     "chunk-start weights forgotten",
-    "Where a call enters an open chunk, surprises are measured at W. They belong at W_start, which "
+    "Where a call enters an open chunk, surprises are measured at M. They belong at M_start, which "
     "the state carries for that.",
 )
 def _(state, *sequences_and_size):
     *sequences, chunk_size = sequences_and_size
-    return _stream(state, *sequences, chunk_size=chunk_size, enter=lambda W, S, _: (W, S, W))
+    return _stream(state, *sequences, chunk_size=chunk_size, enter=lambda M, S, _: (M, S, M))
 
 
 @stream.mistake(
     "start weights never renewed",
-    "When a chunk is full, the next one begins with the weights of that moment. Here the old "
-    "W_start is never replaced.",
+    "When a chunk is full, the next one begins with the memory of that moment. Here the old "
+    "M_start is never replaced.",
 )
 def _(state, *sequences_and_size):
     *sequences, chunk_size = sequences_and_size
-    return _stream(state, *sequences, chunk_size=chunk_size, leave=lambda W, W_start: W_start)
+    return _stream(state, *sequences, chunk_size=chunk_size, leave=lambda M, M_start: M_start)
 
 
 @stream.mistake(
     "momentum not carried",
-    "The momentum begins at zero with every chunk. It lives on from chunk to chunk.",
+    "The momentum starts at zero in every chunk. It should live on from chunk to chunk.",
 )
 def _(state, *sequences_and_size):
     *sequences, chunk_size = sequences_and_size
-    forget = lambda W, S, W_start: (W, torch.zeros_like(S), W_start)  # noqa: E731
+    forget = lambda M, S, M_start: (M, torch.zeros_like(S), M_start)  # noqa: E731
     return _stream(state, *sequences, chunk_size=chunk_size, enter=forget)
 
 
 @stream.mistake(
     "position not counted on",
-    "The answers are right; the position that you return is not how far the open chunk has been "
-    "read.",
+    "The answers are right, but the position is not: it says how many tokens of the open chunk "
+    "have been read.",
 )
 def _(state, *sequences_and_size):
     y, new = stream(state, *sequences_and_size)
@@ -566,8 +566,8 @@ def _(state, *sequences_and_size):
 
 
 def closed_chunk(draw):
-    """A chunk that begins here: its first weights are those at the moment."""
-    return {name: x for name, x in open_chunk_to_write(draw).items() if name != "W_start"}
+    """A chunk that begins here: M is also the memory with which it begins."""
+    return {name: x for name, x in open_chunk_to_write(draw).items() if name != "M_start"}
 
 
 @LAB.task(
@@ -577,24 +577,24 @@ def closed_chunk(draw):
     returns="E [time, d_value]",
     corners=({"eta": 1.0, "time": 6}, {"keys": are_the_same_at_every_token, "time": 6}),
     hints=(
-        "Write e_1, e_2 and e_3 out on paper. e_1 is v_1 − W k_1: nothing has been written yet. "
-        "Which earlier errors does e_2 contain, and e_3, and times which numbers?",
+        "Write out e_1, e_2 and e_3 on paper. e_1 is v_1 − M k_1: nothing has been written yet. "
+        "Which earlier errors do e_2 and e_3 contain, and what multiplies them?",
         "(Σ_i G⁻[t,i] e_i k_iᵀ) k_t is Σ_i G⁻[t,i] (k_i · k_t) e_i: the overlaps K Kᵀ again. Move "
         "that sum to the left, where e_t is: (I + G⁻ ⊙ (K Kᵀ)) E = what is left on the right.",
         "One row earlier: torch.cat of a first row (1 for beta, 0 for f and G) and all rows but "
         "the last. Then torch.linalg.solve_triangular(left, right, upper=False), or row by row.",
     ),
 )
-def chunk_errors(W, S, keys, values, theta, eta, alpha):
+def chunk_errors(M, S, keys, values, theta, eta, alpha):
     before = chunk_products(theta, eta, alpha).before()
-    return surprise(keys, values, before, [W], [S], [W], exact=True, residual=False)[2]
+    return surprise(keys, values, before, [M], [S], [M], exact=True, residual=False)[2]
 
 
-def _system(W, S, keys, values, theta, eta, alpha, shift=("G", "f", "beta")):
+def _system(M, S, keys, values, theta, eta, alpha, shift=("G", "f", "beta")):
     """G⁻, the overlaps and the right-hand side; what `shift` does not name keeps its rows."""
     P = chunk_products(theta, eta, alpha)
     G, f, beta = (getattr(P.before() if x in shift else P, x) for x in ("G", "f", "beta"))
-    return G, keys @ keys.T, values - beta * (keys @ W.T) - f * (keys @ S.T)
+    return G, keys @ keys.T, values - beta * (keys @ M.T) - f * (keys @ S.T)
 
 
 def _solve(left, right, upper=False):
@@ -605,7 +605,7 @@ def _solve(left, right, upper=False):
 @chunk_errors.mistake(
     "rows not shifted",
     "You take the rows of token t itself, from after its write. Its error is measured before: at "
-    "W_{t−1}, one row earlier in G, f and beta.",
+    "M_{t−1}, one row earlier in G, f and beta.",
 )
 def _(*inputs):
     G, overlaps, right = _system(*inputs, shift=())
@@ -615,7 +615,7 @@ def _(*inputs):
 @chunk_errors.mistake(
     "rows not shifted, ones on the diagonal",
     "You take the rows of token t itself, from after its write. Its error is measured before: at "
-    "W_{t−1}, one row earlier in G, f and beta.",
+    "M_{t−1}, one row earlier in G, f and beta.",
 )
 def _(*inputs):
     G, overlaps, right = _system(*inputs, shift=())
@@ -624,7 +624,7 @@ def _(*inputs):
 
 @chunk_errors.mistake(
     "only G shifted",
-    "G is one row earlier, f and beta are not: W and S have met the gates of token t too soon.",
+    "G is one row earlier, but f and beta are not: the gates of token t act on M and S too soon.",
 )
 def _(*inputs):
     G, overlaps, right = _system(*inputs, shift=("G",))
@@ -636,16 +636,16 @@ def _(*inputs):
     "Shifting with torch.roll brings the last row to the top. Before the first token beta is 1, "
     "and f and G are 0.",
 )
-def _(W, S, keys, values, theta, eta, alpha):
+def _(M, S, keys, values, theta, eta, alpha):
     P = chunk_products(theta, eta, alpha)
     G, f, beta = (x.roll(1, 0) for x in (P.G, P.f, P.beta))
-    return _solve(G * (keys @ keys.T), values - beta * (keys @ W.T) - f * (keys @ S.T))
+    return _solve(G * (keys @ keys.T), values - beta * (keys @ M.T) - f * (keys @ S.T))
 
 
 @chunk_errors.mistake(
     "nothing solved",
     "This is the right-hand side alone: no token has learned from those before it in the chunk. "
-    "Solve the triangle (and with upper=True its empty half is solved).",
+    "Is the system solved? (With upper=True it would be its empty half.)",
 )
 def _(*inputs):
     return _system(*inputs)[2]
@@ -653,8 +653,8 @@ def _(*inputs):
 
 @chunk_errors.mistake(
     "transposed system",
-    "The triangle is turned over: your first token learns from the later ones. Row t needs the "
-    "errors before t, so the matrix is empty above its diagonal.",
+    "The triangle is upside down: your first token learns from the later ones. Row t needs the "
+    "errors before t, so the matrix is zero above its diagonal.",
 )
 def _(*inputs):
     G, overlaps, right = _system(*inputs)
@@ -673,8 +673,8 @@ def _(*inputs):
 
 @chunk_errors.mistake(
     "sign of the sum",
-    "The errors before t come in with the wrong sign. A pair that was just written is answered "
-    "better: its error becomes smaller, not larger.",
+    "The earlier errors have the wrong sign. The memory answers a pair better once it has been "
+    "written: its error becomes smaller, not larger.",
 )
 def _(*inputs):
     G, overlaps, right = _system(*inputs)
@@ -694,34 +694,33 @@ def _(*inputs):
     "old momentum forgotten",
     "The momentum S from before goes on writing in this chunk: f⁻ of it is missing on the right.",
 )
-def _(W, S, *rest):
-    return chunk_errors(W, torch.zeros_like(S), *rest)
+def _(M, S, *rest):
+    return chunk_errors(M, torch.zeros_like(S), *rest)
 
 
 @chunk_errors.mistake(
     "old weights do not fade",
-    "The weights W from before are there, but they fade from token to token: beta⁻ of them is "
-    "left.",
+    "What M held before the chunk is there, but it fades from token to token: beta⁻ of it is left.",
 )
 def _(*inputs):
-    W, S, keys, values, theta, eta, alpha = inputs
+    M, S, keys, values, theta, eta, alpha = inputs
     G, overlaps, _ = _system(*inputs)
     f = chunk_products(theta, eta, alpha).before().f
-    return _solve(G * overlaps, values - keys @ W.T - f * (keys @ S.T))
+    return _solve(G * overlaps, values - keys @ M.T - f * (keys @ S.T))
 
 
 @chunk_errors.mistake(
     "frozen errors",
-    "All errors are measured at the weights with which the chunk began. Here each one is measured "
-    "at the weights just before its token.",
+    "All errors are measured at the M with which the chunk began. Here each one is measured just "
+    "before its token is written.",
 )
-def _(W, S, keys, values, theta, eta, alpha):
-    return values - keys @ W.T
+def _(M, S, keys, values, theta, eta, alpha):
+    return values - keys @ M.T
 
 
 @chunk_errors.mistake(
     "H for G",
-    "You weight earlier errors with H: that is what is in the momentum, not in the weights.",
+    "You weight earlier errors with H: that is what is in the momentum S, not in M.",
 )
 def _(*inputs):
     _, overlaps, right = _system(*inputs)

@@ -38,15 +38,15 @@ def library(
     theta: Tensor,
     eta: Tensor,
     alpha: Tensor,
-    W: Tensor,
+    M: Tensor,
     S: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Every surprise at the weights just before it, as equations (13) to (15) say.
 
-    queries, keys, values: `[batch, time, dim]`; gates: `[batch, time]`; W and S `[d_value, d_key]`,
-    with which every row begins. Returns all readings, and W and S of every row at the end.
+    queries, keys, values: `[batch, time, dim]`; gates: `[batch, time]`; M and S `[d_value, d_key]`,
+    with which every row begins. Returns all readings, and M and S of every row at the end.
     """
-    state = MemoryState.start([W[None]], len(keys))
+    state = MemoryState.start([M[None]], len(keys))
     if S is not None:
         state = MemoryState(state.weights, [S.expand_as(state.weights[0])], state.weights)
     tokens = (x[:, None] for x in (queries, keys, values, theta, eta, alpha))  # one head
@@ -54,16 +54,16 @@ def library(
     return y[:, 0], state.weights[0][:, 0], state.momentum[0][:, 0]
 
 
-def one_token(W, S, key, value, theta, eta, alpha) -> tuple[Tensor, Tensor]:
-    """W and S after a single pair; the gates are numbers."""
+def one_token(M, S, key, value, theta, eta, alpha) -> tuple[Tensor, Tensor]:
+    """M and S after a single pair; the gates are numbers."""
     pair = (x[None, None] for x in (key, key, value))
     gates = (x.reshape(1, 1) for x in (theta, eta, alpha))
-    _, W, S = library(*pair, *gates, W, S)
-    return W[0], S[0]
+    _, M, S = library(*pair, *gates, M, S)
+    return M[0], S[0]
 
 
 def walk(
-    W: Tensor,
+    M: Tensor,
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
@@ -84,20 +84,20 @@ def walk(
     decay_after:  what was just written is forgotten too
     rows_mixed:   a row begins with what the row before it has learned
     """
-    start, readings, ends = W, [], []
+    start, readings, ends = M, [], []
     for row in range(len(keys)):
         if not rows_mixed:
-            W = start
+            M = start
         if row == 0 or not rows_mixed:
             S = torch.zeros_like(start)
         of_row = []
         for t in range(keys.shape[1]):
             key, value = keys[row, t], values[row, t]
-            u = torch.outer((start if frozen else W) @ key - value, key)
+            u = torch.outer((start if frozen else M) @ key - value, key)
             S = (0 if new_momentum else eta[row, t] * S) - theta[row, t] * u
-            before, kept = W, 1 - alpha[row, t]
-            W = kept * (W + S) if decay_after else kept * W + S
-            of_row.append((before if read_first else W) @ queries[row, t])
+            before, kept = M, 1 - alpha[row, t]
+            M = kept * (M + S) if decay_after else kept * M + S
+            of_row.append((before if read_first else M) @ queries[row, t])
         readings.append(torch.stack(of_row))
-        ends.append((W, S))
+        ends.append((M, S))
     return torch.stack(readings), *(torch.stack(end) for end in zip(*ends))

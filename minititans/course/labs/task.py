@@ -5,12 +5,12 @@ A lab is a file `labNN.py` beside this one. It reads like this:
     LAB = Lab("02", "Surprise is a gradient")
 
     @LAB.task("02.3", "Surprise, by hand", returns="u [d_value, d_key]", inputs=pair, hints=(…))
-    def surprise(W, key, value):                  # the reference, which answers are held to
+    def surprise(M, key, value):                  # the reference, which answers are held to
         …
 
     @surprise.mistake("sign of the gradient", "Your answer points the other way: …")
-    def _(W, key, value):                         # the name a teacher sees, what the student reads
-        return -surprise(W, key, value)           # a task can be called: that is its reference
+    def _(M, key, value):                         # the name a teacher sees, what the student reads
+        return -surprise(M, key, value)           # a task can be called: that is its reference
 """
 
 import inspect
@@ -42,7 +42,7 @@ class Task:
     title:     a few words, for lists
     reference: the right answer; `function`, its name, is the name that the student defines
     inputs:    from a `Draw` to the arguments, in the order of the function's signature
-    returns:   a name and axes for each result, "W [d_value, d_key]"; one result or a tuple
+    returns:   a name and axes for each result, "M [d_value, d_key]"; one result or a tuple
     hints:     three, each says more than the one before
     gradients: whether derivatives with respect to the arguments are compared too
     forbids:   "autograd", "loop": ways to the right numbers that the task's text rules out
@@ -79,7 +79,7 @@ class Task:
 
     @property
     def names(self) -> list[str]:
-        """What the results are called: "W" of "W [d_value, d_key]"."""
+        """What the results are called: "M" of "M [d_value, d_key]"."""
         return [text.split(" ")[0] for text in self.returns]
 
     def mistake(self, name: str, says: str) -> Callable:
