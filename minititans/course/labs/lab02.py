@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import func
 
+from minititans.course.labs.inputs import sequences
 from minititans.course.labs.rule import factors, library, loss, walk
 from minititans.course.labs.task import Lab
 
@@ -298,22 +299,10 @@ def _(key):
     return 1 / (1 + key.square().sum())
 
 
-def sequences(draw):
-    batch, time = draw.size("batch"), draw.tokens()
-    d_value, d_key = draw.size("d_value"), draw.size("d_key")
-    return {
-        "M": draw.normal(d_value, d_key),
-        "queries": draw.unit(batch, time, d_key),
-        "keys": draw.unit(batch, time, d_key),
-        "values": draw.normal(batch, time, d_value),
-        "theta": draw.gate(batch, time),
-    }
-
-
 @LAB.task(
     "02.6",
     "A memory over a sequence",
-    inputs=sequences,
+    inputs=sequences("theta"),
     returns="y [batch, time, d_value]",
     hints=(
         "Every row of the batch has a memory of its own, and all start with the same M. What has "

@@ -2,6 +2,7 @@
 
 import torch
 
+from minititans.course.labs.inputs import memory_and_pair, sequences
 from minititans.course.labs.rule import library, one_token, walk
 from minititans.course.labs.task import Lab
 from minititans.memory.scan import linear_recurrence
@@ -86,22 +87,10 @@ def _(S, u, theta, eta):
     return (1 - eta) * S - theta * u
 
 
-def memory_and_pair(draw):
-    d_value, d_key = draw.size("d_value"), draw.size("d_key")
-    return {
-        "M": draw.normal(d_value, d_key),
-        "S": draw.normal(d_value, d_key),
-        "key": draw.normal(d_key),
-        "value": draw.normal(d_value),
-        "theta": draw.gate(),
-        "eta": draw.gate(),
-    }
-
-
 @LAB.task(
     "03.2",
     "A write with momentum",
-    inputs=memory_and_pair,
+    inputs=memory_and_pair("theta", "eta"),
     returns=("M [d_value, d_key]", "S [d_value, d_key]"),
     hints=(
         "Three lines: the surprise of this pair, the new momentum, the new memory. In which order "
@@ -302,23 +291,10 @@ def _(theta, eta, tokens):
     return theta * (1 - eta**tokens) / (1 - eta)
 
 
-def sequences(draw):
-    batch, time = draw.size("batch"), draw.tokens()
-    d_value, d_key = draw.size("d_value"), draw.size("d_key")
-    return {
-        "M": draw.normal(d_value, d_key),
-        "queries": draw.unit(batch, time, d_key),
-        "keys": draw.unit(batch, time, d_key),
-        "values": draw.normal(batch, time, d_value),
-        "theta": draw.gate(batch, time),
-        "eta": draw.gate(batch, time),
-    }
-
-
 @LAB.task(
     "03.5",
     "A memory with momentum",
-    inputs=sequences,
+    inputs=sequences("theta", "eta"),
     returns="y [batch, time, d_value]",
     hints=(
         "It is lab 02's loop over a sequence, with one more thing carried from token to token.",

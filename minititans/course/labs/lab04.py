@@ -2,6 +2,7 @@
 
 import torch
 
+from minititans.course.labs.inputs import memory_and_pair, sequences
 from minititans.course.labs.rule import library, one_token, walk
 from minititans.course.labs.task import Lab
 from minititans.memory import segment_products
@@ -69,23 +70,10 @@ def _(M, S, alpha):
     return M + (1 - alpha) * S
 
 
-def memory_and_pair(draw):
-    d_value, d_key = draw.size("d_value"), draw.size("d_key")
-    return {
-        "M": draw.normal(d_value, d_key),
-        "S": draw.normal(d_value, d_key),
-        "key": draw.normal(d_key),
-        "value": draw.normal(d_value),
-        "theta": draw.gate(),
-        "eta": draw.gate(),
-        "alpha": draw.gate(),
-    }
-
-
 @LAB.task(
     "04.2",
     "The whole rule, one token",
-    inputs=memory_and_pair,
+    inputs=memory_and_pair("theta", "eta", "alpha"),
     returns=("M [d_value, d_key]", "S [d_value, d_key]"),
     hints=(
         "Three lines, as in lab 03: surprise, momentum, memory. Only the last one is new.",
@@ -256,24 +244,10 @@ def _(tokens):
     return 0.6931471805599453 / tokens
 
 
-def sequences(draw):
-    batch, time = draw.size("batch"), draw.tokens()
-    d_value, d_key = draw.size("d_value"), draw.size("d_key")
-    return {
-        "M": draw.normal(d_value, d_key),
-        "queries": draw.unit(batch, time, d_key),
-        "keys": draw.unit(batch, time, d_key),
-        "values": draw.normal(batch, time, d_value),
-        "theta": draw.gate(batch, time),
-        "eta": draw.gate(batch, time),
-        "alpha": draw.gate(batch, time),
-    }
-
-
 @LAB.task(
     "04.5",
     "The whole memory",
-    inputs=sequences,
+    inputs=sequences("theta", "eta", "alpha"),
     returns=("y [batch, time, d_value]", "M [batch, d_value, d_key]", "S [batch, d_value, d_key]"),
     hints=(
         "The loop of lab 03 with this lab's step. What is new: the end state is returned as well, "
