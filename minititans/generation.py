@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the prompt and what follows to standard output; 2 when an option is wrong."""
     try:
         prompt = sys.stdin.buffer.read() if arguments.prompt == "-" else arguments.prompt.encode()
-        from minititans.memory import switch_memory
+        from minititans.instruments import switch_memory
 
         model = load(arguments.model)
         without = switch_memory(model, writing=False) if arguments.no_memory else nullcontext()

@@ -506,7 +506,7 @@ except ValueError as error:
 # attention is left; then a word reaches three answers beyond its own, the window's length.
 
 # %%
-from minititans.memory import switch_memory
+from minititans.instruments import switch_memory
 
 reach = {"LMM": influence(lmm, x), "MAG": influence(mag, x), "MAL": influence(mal, x)}
 with switch_memory(memory, reading=False):

@@ -400,7 +400,7 @@ does_not_reproduce(
 # Time](https://arxiv.org/abs/2501.00663). In the library:
 # [`take_step`](../minititans/training/step.py),
 # [`bits_per_byte`](../minititans/training/evaluate.py),
-# [`switch_memory`](../minititans/memory/switches.py) and
+# [`switch_memory`](../minititans/instruments.py) and
 # [`MAC`](../minititans/variants/mac.py).
 #
 # **Next:** [A needle in a haystack](10_needle.ipynb)

@@ -9,7 +9,7 @@ import torch
 
 from minititans import NeuralMemory, TitansConfig, TitansLM
 from minititans.cli import main
-from minititans.memory import switch_memory
+from minititans.instruments import switch_memory
 
 SMALL = {"dim": 16, "layers": 2, "heads": 2, "window": 4, "segment": 4, "chunk_size": 3}
 PROMPT = "a text of some length"

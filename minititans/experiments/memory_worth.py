@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from minititans.memory import switch_memory
+from minititans.instruments import switch_memory
 from minititans.model import TitansLM
 
 WAYS: dict[str, Callable[[nn.Module], AbstractContextManager]] = {

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from minititans.memory import Trace, switch_memory, watch_memory
+from minititans.instruments import switch_memory, watch_memory
+from minititans.memory import Trace
 from minititans.model import ModelState, TitansLM
 
 BEFORE = b"\n\n"  # what comes before a text in the corpus, to predict its first letter

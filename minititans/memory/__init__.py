@@ -15,9 +15,7 @@ from minititans.memory.neural_memory import NeuralMemory
 from minititans.memory.scan import scan
 from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
-from minititans.memory.switches import switch_memory
 from minititans.memory.trace import Trace
-from minititans.memory.watching import watch_memory
 
 __all__ = [
     "Gates",
@@ -29,6 +27,4 @@ __all__ = [
     "scan",
     "segment_products",
     "sequential",
-    "switch_memory",
-    "watch_memory",
 ]

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from minititans.arguments import check
-from minititans.memory import MemoryState, NeuralMemory, switch_memory
+from minititans.instruments import switch_memory
+from minititans.memory import MemoryState, NeuralMemory
 
 
 class Persistent(nn.Module):

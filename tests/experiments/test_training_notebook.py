@@ -24,7 +24,8 @@ from minititans.experiments.text_reading import (
     read_text,
     state_after,
 )
-from minititans.memory import NeuralMemory, Trace, switch_memory, watch_memory
+from minititans.instruments import switch_memory, watch_memory
+from minititans.memory import NeuralMemory, Trace
 from minititans.training.evaluate import bits_per_byte
 
 TINY = TitansConfig(variant="mac", dim=16, layers=2, heads=2, segment=8, chunk_size=4)

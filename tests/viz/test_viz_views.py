@@ -5,7 +5,7 @@ import torch
 
 from minititans import TitansConfig, TitansLM
 from minititans.experiments.views import ATTENTION, MEMORY, NOT, PERSISTENT, views
-from minititans.memory import switch_memory
+from minititans.instruments import switch_memory
 from minititans.viz.views import TITLES, draw_views
 
 TIME, WINDOW, P = 11, 4, 3
