@@ -96,7 +96,7 @@ DIAGRAMS = {
         ),
     ),
     "MAC": Diagram(
-        "MAC, memory as a context: recalled before anyone attends",
+        "MAC, memory as a context: asked before attention looks",
         {
             "x": Part(0, 0.7, "a segment", "S", shows="x"),
             "R": Part(1, 0.7, "recall", "h = M*(S)", MEMORY, "h"),
