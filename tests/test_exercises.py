@@ -141,7 +141,7 @@ def test_an_exercise_notebook_has_the_cells_of_its_source_and_no_outputs(solutio
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (f"def f(x):\n    '''Return x.'''\n    {BEGIN}\n    return x\n    {END}\n", "no function"),
+        (f"def f(x):\n    '''Return x.'''\n    {BEGIN}\n    return x\n    {END}\n", "not in a function"),
         (f'def f(x):\n    {BEGIN}\n    return x\n    {END}\ncheck("01.1", f)\n', "no docstring"),
         (f"def f(x):\n    '''R.'''\n    {BEGIN}\n    return x\ncheck(\"01.1\", f)\n", "without"),
     ],
