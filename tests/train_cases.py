@@ -1,15 +1,19 @@
 """A run so small that tests can have many of it."""
 
 import os
+import socket
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import safetensors.torch
 import torch
 
 from minititans.config import TitansConfig
+from minititans.training import loop
 from minititans.training.config import TrainConfig
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,7 +24,7 @@ def tiny(folder: Path, name: str = "run", **changes) -> TrainConfig:
     """Eight steps of a model of 12,000 parameters."""
     model = replace(TINY, **changes.pop("model", {}))
     options = {"steps": 8, "batch": 4, "lengths": (12, 24), "warmup": 2, "eval_every": 3}
-    options |= {"carry": 2, "carry_from": 0.0, "save_every": 2, "eval_bytes": 300}
+    options |= {"carry": 2, "carry_from": 0.0, "save_every": 2, "eval_bytes": 100}
     options |= {"sample": 8, "quiet": True}
     options |= {"runs": str(folder), "name": name}
     if not changes.keys() & {"task", "dataset", "data"}:
@@ -75,6 +79,46 @@ def output_of(process: subprocess.Popen, seconds: float = 300) -> tuple[str, str
     return out, error
 
 
+IN_TIME = 120  # seconds that no process of `start_processes` may exceed
+
+
+def start_processes(config: TrainConfig, size: int, before=None) -> list:
+    """The processes of a run, as torchrun would start them; the first calls `before`, if any."""
+    context = get_context("forkserver")  # torch is imported once
+    context.set_forkserver_preload(["minititans.training.loop", "matplotlib.figure"])
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    processes = [
+        context.Process(target=_run, args=(config, rank, size, port, before), daemon=True)
+        for rank in range(size)
+    ]
+    for process in processes:
+        process.start()
+    return processes
+
+
+def _run(config: TrainConfig, rank: int, size: int, port: int, before) -> None:
+    torch.set_num_threads(1)
+    if rank == 0 and before is not None:
+        before()
+    if size > 1:  # what torchrun would say
+        numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
+        os.environ.update({name: str(number) for name, number in numbers.items()})
+        os.environ["MASTER_ADDR"] = "127.0.0.1"
+    loop.train(config)
+
+
+def ended(processes: list) -> list[int]:
+    """Their exit codes; what has not ended in time is killed."""
+    for process in processes:
+        process.join(IN_TIME)
+    codes = [process.exitcode for process in processes]
+    for process in processes:
+        process.kill()
+    return codes
+
+
 def weights(config: TrainConfig) -> dict[str, torch.Tensor]:
     return safetensors.torch.load_file(config.folder / "model.safetensors")
 
@@ -87,7 +131,7 @@ def assert_same_weights(one: TrainConfig, other: TrainConfig) -> None:
 
 
 def damaged(content: bytes) -> dict[str, bytes]:
-    """A file cut at every tenth of its length, and junk in its place."""
-    cuts = {f"{tenth} tenths": content[: len(content) * tenth // 10] for tenth in range(10)}
+    """A file cut at its beginning, in between and near its end, and junk in its place."""
+    cuts = {f"{tenth} tenths": content[: len(content) * tenth // 10] for tenth in (0, 2, 5, 9)}
     junk = {"junk": b"\x93\x07" * 500, "zeros": bytes(len(content)), "text": b"hello"}
     return cuts | junk | {"no header": (2).to_bytes(8, "little") + b"{}"}

@@ -91,11 +91,11 @@ def test_a_million_hostile_tokens_leave_a_fresh_memory_finite(depth):
     pin_gates(memory)
     x, state = adversaries(15_625, 24, seed=depth), None
     with torch.no_grad():
-        for block in range(64):  # 64 · 15,625 = 1,000,000 tokens, and blocks end inside chunks
+        for block in range(11):  # of six rows: 11 · 6 · 15,625 tokens; blocks end inside chunks
             y, state = memory(x, state)
             assert y.isfinite().all(), f"readings in block {block}"
     for layer in (*state.weights, *state.momentum):
-        assert layer.isfinite().all()
+        assert layer.abs().max() < 1000  # finite, and not on its way to infinity
 
 
 @pytest.mark.slow

@@ -7,19 +7,16 @@ middle of saving: before a file is on the disk, between two renames, or with hal
 import os
 import random
 import signal
-import socket
 import time
-from contextlib import closing
+from functools import partial
 from itertools import count
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 import safetensors.torch
-import torch
-from train_cases import assert_same_weights, tiny
+from train_cases import IN_TIME, assert_same_weights, ended, start_processes, tiny
 
-from minititans.training import folder, log, loop
+from minititans.training import folder, log
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,16 +31,16 @@ CASES = {
 assert sum(CASES.values()) == 20
 SAVING = {"save_file": safetensors.torch, "fsync": os, "link": os, "replace": os}
 KINDS = ("weight.", "exp_avg.", "exp_avg_sq.", "step.")
-IN_TIME = 120  # seconds that no process may exceed
 
 
 @pytest.mark.parametrize("variant, size, shard", CASES)
 def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(
     tmp_path, variant, size, shard
 ):
-    options = {"model": {"variant": variant}, "steps": 24, "eval_every": 11, "shard": shard}
+    options = {"model": {"variant": variant}, "steps": 24, "eval_every": 11}
+    options |= {"shard": shard, "sample": 0}
     never, killed = (tiny(tmp_path, name, **options) for name in ("never", "killed"))
-    assert ended(start(never, size)) == [0] * size
+    assert ended(start_processes(never, size)) == [0] * size
 
     stored = safetensors.torch.load_file(never.folder / folder.PREVIOUS)  # after an evaluation
     numbers = [sum(name.startswith(kind) for name in stored) for kind in KINDS]
@@ -52,11 +49,12 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(
     chance = random.Random(f"{variant} {size} {shard}")
     for number in range(CASES[variant, size, shard]):
         if number % 2:
-            processes = start(killed, size, (chance.choice(list(SAVING)), chance.randint(1, 3)))
+            moment = partial(die_at, chance.choice(list(SAVING)), chance.randint(1, 3))
+            processes = start_processes(killed, size, before=moment)
             processes[0].join(IN_TIME)
             assert processes[0].exitcode == -signal.SIGKILL
         else:
-            processes = start(killed, size)
+            processes = start_processes(killed, size)
             wait_for_lines(processes[0], killed.folder / folder.LOG, chance.randint(1, 4))
             time.sleep(chance.uniform(0, 0.05))
             chance.choice(processes).kill()
@@ -65,36 +63,11 @@ def test_a_killed_run_ends_with_the_weights_of_one_that_was_never_killed(
         processes[0].kill()
         assert ended(processes)[0] == -signal.SIGKILL
 
-    assert ended(start(killed, size)) == [0] * size
+    assert ended(start_processes(killed, size)) == [0] * size
     assert_same_weights(never, killed)
     steps = [each["step"] for each in log.read(killed.folder / folder.LOG) if "loss" in each]
     assert steps == list(range(1, 25))
     assert {each.name for each in killed.folder.iterdir()} == set(folder.OWN)
-
-
-def start(config, size: int, moment: tuple[str, int] | None = None) -> list:
-    """The processes of a run; `moment` is when the first of them kills itself while saving."""
-    context = get_context("forkserver")  # torch is imported once
-    context.set_forkserver_preload(["minititans.training.loop", "matplotlib.figure"])
-    port = free_port()
-    processes = [
-        context.Process(target=run, args=(config, rank, size, port, moment), daemon=True)
-        for rank in range(size)
-    ]
-    for process in processes:
-        process.start()
-    return processes
-
-
-def run(config, rank: int, size: int, port: int, moment: tuple[str, int] | None) -> None:
-    torch.set_num_threads(1)
-    if moment is not None and rank == 0:
-        die_at(*moment)
-    if size > 1:  # what torchrun would say
-        numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
-        os.environ.update({name: str(number) for name, number in numbers.items()})
-        os.environ["MASTER_ADDR"] = "127.0.0.1"
-    loop.train(config)
 
 
 def die_at(name: str, number: int) -> None:
@@ -120,18 +93,3 @@ def wait_for_lines(process, path: Path, more: int) -> None:
     wanted, limit = lines() + more, time.monotonic() + IN_TIME
     while lines() < wanted and process.is_alive() and time.monotonic() < limit:
         time.sleep(0.002)
-
-
-def ended(processes: list) -> list[int]:
-    for process in processes:
-        process.join(IN_TIME)
-    codes = [process.exitcode for process in processes]
-    for process in processes:
-        process.kill()
-    return codes
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]

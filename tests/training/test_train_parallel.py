@@ -1,8 +1,10 @@
-"""Two processes under torchrun learn what one process learns."""
+"""Two processes learn what one process learns, also under torchrun."""
+
+from dataclasses import replace
 
 import pytest
 import torch
-from train_cases import arguments, output_of, start, tiny, weights
+from train_cases import arguments, ended, output_of, start, start_processes, tiny, weights
 
 from minititans.training import log, loop
 
@@ -16,14 +18,6 @@ def column(config, name: str) -> list[float]:
     return [each[name] for each in log.read(config.folder / "log.jsonl") if name in each]
 
 
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-
-
-def torchrun(config, *more: str) -> None:
-    command = ("-m", "minititans.train", *arguments(config), *more)
-    output_of(start(*TORCHRUN, *command, OMP_NUM_THREADS="1"))
-
-
 @pytest.mark.parametrize("how", ["data-parallel", "sharded"])
 def test_two_processes_give_the_losses_of_one_with_the_same_batch(tmp_path, how):
     # AdamW's first steps follow the sign of a gradient, however small, and so turn rounding into
@@ -31,12 +25,15 @@ def test_two_processes_give_the_losses_of_one_with_the_same_batch(tmp_path, how)
     options = {"accumulate": 2, "steps": 6, "lr": 3e-4, "eval_every": 4}
     one, two = (tiny(tmp_path, name, **options) for name in ("one", "two"))
     loop.train(one)
-    torchrun(two, *(["--shard"] if how == "sharded" else []))
+    assert ended(start_processes(replace(two, shard=how == "sharded"), 2)) == [0, 0]
     assert column(two, "loss") == pytest.approx(column(one, "loss"), abs=1e-5)
     norms = column(one, "gradient_norm")
     assert column(two, "gradient_norm") == pytest.approx(norms, rel=1e-3)
     for name, weight in weights(one).items():
         torch.testing.assert_close(weights(two)[name], weight, atol=1e-4, rtol=1e-3)
+
+
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
 def test_a_run_of_one_process_goes_on_in_two_and_sharded(tmp_path, monkeypatch):
@@ -50,7 +47,8 @@ def test_a_run_of_one_process_goes_on_in_two_and_sharded(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "save", lambda *each: (save(*each), stop(*each)))
     with pytest.raises(KeyboardInterrupt):
         loop.train(moved)
-    torchrun(moved, "--shard")
+    command = ("-m", "minititans.train", *arguments(moved), "--shard")
+    output_of(start(*TORCHRUN, *command))
     assert column(moved, "loss") == pytest.approx(column(never, "loss"), abs=1e-5)
 
 
