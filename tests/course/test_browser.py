@@ -1,5 +1,6 @@
 """The widgets in Chromium: every control of every notebook in JupyterLab, one in Notebook 7."""
 
+import ast
 import os
 import shutil
 import statistics
@@ -22,26 +23,53 @@ pytestmark = [
 ]
 
 
-def shows_a_widget(path: Path) -> bool:
-    outputs = (
-        output.get("data", {}).get("text/plain", "")
-        for cell in nbformat.read(path, as_version=4).cells
-        for output in cell.get("outputs", [])
-    )
-    return any(text.startswith("Explorer(") for text in outputs)
+def is_widget(cell: nbformat.NotebookNode) -> bool:
+    texts = (output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", []))
+    return any(text.startswith("Explorer(") for text in texts)
 
 
 NOTEBOOKS = [
-    path.name for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")) if shows_a_widget(path)
+    path.name
+    for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+    if any(map(is_widget, nbformat.read(path, as_version=4).cells))
 ]
+
+
+def keep_what_widgets_need(path: Path) -> None:
+    """Leave out the code whose names no widget depends on: nbval runs it."""
+    notebook, wanted, kept = nbformat.read(path, as_version=4), set(), []
+    for cell in reversed(notebook.cells):
+        if cell.cell_type == "code":
+            made, used = names_in(cell.source)
+            if not (is_widget(cell) or made & wanted):
+                continue
+            wanted |= used
+        kept.insert(0, cell)
+    notebook.cells = kept
+    nbformat.write(notebook, path)
+
+
+def names_in(source: str) -> tuple[set[str], set[str]]:
+    """The names that a cell makes, and those that it uses."""
+    made, used = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.alias):
+            made.add((node.asname or node.name).split(".")[0])
+    return made, used
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A copy of the notebooks, so that running them changes nothing here."""
+    """Copies of the notebooks, with what their widgets need."""
     folder = tmp_path_factory.mktemp("course")
     for name in ("notebooks", "results"):  # notebooks read stored results
         shutil.copytree(ROOT / name, folder / name)
+    for name in NOTEBOOKS:
+        keep_what_widgets_need(folder / "notebooks" / name)
     return folder
 
 
