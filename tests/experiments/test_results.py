@@ -35,9 +35,13 @@ def test_passkeys_are_found_as_the_page_says():
     at = {
         (name, length): share for name, runs in groups.items() for length, share, _ in summary(runs)
     }
-    for name in ("lmm", "mac", "deltanet"):
+    for name in ("mac", "mag", "mal", "lmm", "deltanet"):
         assert len(groups[name]) >= 3
         assert at[name, 4096] >= 0.98 and at[name, 16384] >= 0.9
+    shown = ("mac", "mag", "lmm", "mal", "deltanet", "gated_deltanet", "mamba2", "lmm-matrix")
+    percent = {name: round(100 * at[name, 16384]) for name in shown}
+    assert list(percent.values()) == [99, 99, 97, 92, 94, 86, 28, 100]
+    assert at["swa", 256] < 0.5
     assert at["transformer", 256] >= 0.95 and at["transformer", 4096] < 0.5
     assert at["lmm-plain", 4096] < 0.7
     assert min(at["lmm-frozen", 16384], at["lmm-forgets", 16384]) > 0.85
