@@ -117,7 +117,7 @@ claim(
 #
 # **Predict first.** After half a minute, 160 steps of 8 × 128 bytes, how many bits will a byte
 # cost? The dashed curve is the stored Titan's, which has almost four times as many parameters and
-# took 1,200 steps.
+# took 1,500 steps.
 
 # %% tags=["predict"]
 from minititans.viz.training import LiveCurve
@@ -186,11 +186,11 @@ draw_kinds(reading, "theta")
 # %% tags=["hide-source"]
 # What was checked: the means over 6,000 letters that no training has seen
 theta = {kind: means.flatten() for kind, means in by_kind(reading, "theta").items()}
-closes = theta["space"] < 0.15 * theta["first letter"]
+closes = theta["space"] < 0.1 * theta["first letter"]
 claim(
-    "in four of the stored Titan's eight memories theta closes at a space: there it is under a "
-    "sixth of what it is at the first letter of a word (one seed)",
-    int(closes.sum()) == 4,
+    "in three of the stored Titan's eight memories theta closes at a space: there it is under a "
+    "tenth of what it is at the first letter of a word (one seed)",
+    int(closes.sum()) == 3,
     "section 3.1",
 )
 
@@ -201,20 +201,20 @@ claim(
 draw_gates(read_text(titan, sentence))
 
 # %% [markdown]
-# Look at $\alpha$. It is closed nearly everywhere. In the first head of the first layer it opens at
-# every "o", and a little at "e" and "s"; in the second layer it opens at a few single letters. The
-# loss alone has found out that forgetting rarely pays, and where it does.
+# Look at $\alpha$. It is closed nearly everywhere. Where it opens, it does so at single letters: in
+# the second head of the second layer at "b" and "h", for instance. The loss alone has found out that
+# forgetting rarely pays, and where it does.
 
 # %% tags=["hide-source"]
 # What was checked: the median over letters in each memory, and one head at one letter
 alpha = reading.alpha.flatten(0, 1)  # [memories, time]
-is_o = torch.tensor([byte == ord("o") for byte in passage])
+is_b = torch.tensor([byte == ord("b") for byte in passage])
 claim(
-    "training leaves forgetting almost closed: the median alpha is below 0.001 in all eight "
-    "memories, and in one of them it is over five times as open at the letter o as elsewhere "
+    "training leaves forgetting almost closed: the median alpha is below 0.0001 in all eight "
+    "memories, and in one of them it is over ten times as open at the letter b as elsewhere "
     "(one seed)",
-    bool((alpha.median(-1).values < 1e-3).all())
-    and bool(alpha[0, is_o].mean() > 5 * alpha[0, ~is_o].mean()),
+    bool((alpha.median(-1).values < 1e-4).all())
+    and bool(alpha[5, is_b].mean() > 10 * alpha[5, ~is_b].mean()),
     "equation (13)",
 )
 
@@ -296,19 +296,19 @@ stream = in_one_stream(titan, corpus.held_out, 16 * 2048)
 draw_stream(stream, worth)
 
 # %% [markdown]
-# Zero is the memory that starts over. Up to about 8,000 bytes, the one that has read everything is
-# as good. Then it gets worse, and at the end it would do better to drop its state after every
-# segment. Compare this with how it was trained: in the last 40 % of the steps the state was carried
-# on for up to 80 steps, some 15,000 bytes. The outer loop has never looked further than that.
+# Zero is the memory that starts over. Up to about 4,000 bytes, the one that has read everything is
+# as good. Then it gets worse, and after some 10,000 it would do better to drop its state after
+# every segment. Compare this with how it was trained: in the last 40 % of the steps the state was
+# carried on for up to 80 steps, some 15,000 bytes. The outer loop has never looked further than that.
 
 # %% tags=["hide-source"]
-# What was checked: the first four stretches of the stream and its second half
+# What was checked: the first two stretches of the stream and its second half
 more = (stream.view(16, 2048) - worth.bits["as trained"]).mean(1)  # [stretches]
 does_not_reproduce(
     "a memory stays useful however long the text is",
-    bool(abs(more[:4].mean()) < 0.03) and bool(more[8:].mean() > 0.1),
+    bool(abs(more[:2].mean()) < 0.03) and bool(more[8:].mean() > 0.1),
     "section 1",
-    because="in one stream the stored Titan's memory is as good as a young one for 8,000 bytes, "
+    because="in one stream the stored Titan's memory is as good as a young one for 4,000 bytes, "
     f"and costs {more[8:].mean():.2f} bits per byte more after 16,000 (one seed)",
 )
 
