@@ -202,8 +202,8 @@ draw_gates(read_text(titan, sentence))
 
 # %% [markdown]
 # Look at $\alpha$. It is closed nearly everywhere. Where it opens, it does so at single letters: in
-# the second head of the second layer at "b" and "h", for instance. The loss alone has found out that
-# forgetting rarely pays, and where it does.
+# the second head of the second layer at "b" and "h", for instance. The loss alone has found out
+# that forgetting rarely pays, and where it does.
 
 # %% tags=["hide-source"]
 # What was checked: the median over letters in each memory, and one head at one letter
@@ -297,9 +297,9 @@ draw_stream(stream, worth)
 
 # %% [markdown]
 # Zero is the memory that starts over. Up to about 4,000 bytes, the one that has read everything is
-# as good. Then it gets worse, and after some 10,000 it would do better to drop its state after
-# every segment. Compare this with how it was trained: in the last 40 % of the steps the state was
-# carried on for up to 80 steps, some 15,000 bytes. The outer loop has never looked further than that.
+# as good. Then it gets worse, and after some 8,000 it would do better to drop its state after every
+# segment. Compare this with how it was trained: in the last 40 % of the steps the state was carried
+# on for up to 80 steps, some 15,000 bytes. The outer loop has never looked further than that.
 
 # %% tags=["hide-source"]
 # What was checked: the first two stretches of the stream and its second half
