@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -241,3 +242,11 @@ def size_of_png(content: bytes) -> tuple[int, int]:
 def run_benchmarks(*arguments) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "benchmarks", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
+def test_the_readme_says_what_the_stored_benchmark_measured():
+    found = json.loads((ROOT / "results/bench/bench.json").read_text(encoding="utf-8"))
+    measured = {line["name"]: line.get("value") for line in found["lines"]}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"(\d+) times as fast in training", readme)
+    assert not found["quick"] and round(measured["defaults"]) == int(said[1])
