@@ -14,9 +14,11 @@ from minititans.experiments.dataflow import variants as make_variants
 from minititans.palette import (
     BLUE,
     FAINT,
+    GREEN,
     GREY,
     INK,
     NOW_BLUE,
+    ORANGE,
     PALE,
     PAPER,
     PAST_BLUE,
@@ -26,8 +28,9 @@ from minititans.palette import (
 from minititans.viz.charts import NORMAL, SMALL, Box, arrow, levels
 from minititans.viz.drawing import Drawing, Line, Pixels, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, steps
-from minititans.viz.masks import KINDS
 
+# What attention can look at, and its colour.
+KINDS = {"persistent": GREEN, "retrieved": ORANGE, "tokens": BLUE}
 WIDTH, HEIGHT, STEP = 104, 60, 129  # of a box, and from column to column
 PLAIN, MEMORY, ATTENTION = (PAPER, INK), (BLUE, WHITE), (PURPLE, INK)  # fill, letters
 LEARNED = (KINDS["persistent"], WHITE)
