@@ -78,7 +78,7 @@ def test_the_bare_answers_become_the_layers_answers():
     notes = _Notes(memory)
     answers, _ = notes.write(x, memory.start(1), "y")
     bare = torch.stack(notes.answers["y"])[None, None]
-    torch.testing.assert_close(memory._answer(x, bare), answers)
+    torch.testing.assert_close(memory.answer(x, bare), answers)
 
 
 def test_shares_are_found_again():
