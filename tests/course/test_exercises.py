@@ -214,7 +214,7 @@ def test_an_exercise_runs_up_to_the_first_unsolved_task(tmp_path):
     notebook = nbformat.read(path, as_version=4)
     hole = next(c for c in notebook.cells if "def associative_loss(" in c.source)
     stub = hole.source.index("    # Replace the next line")
-    hole.source = hole.source[:stub] + "    return (W @ key - value).square().sum() / 2\n"
+    hole.source = hole.source[:stub] + "    return (M @ key - value).square().sum() / 2\n"
     nbformat.write(notebook, path)
 
     notebook, error = run(path)
