@@ -85,7 +85,9 @@ def everything(case: Case, y: Tensor, state: MemoryState) -> dict[str, Tensor]:
         wave = torch.arange(tensor.numel(), dtype=tensor.dtype).add(number).sin()
         total = total + (tensor.flatten() * wave).sum()
     grads = torch.autograd.grad(total, list(case.leaves.values()), materialize_grads=True)
-    return named | {f"gradient by {n}": g for n, g in zip(case.leaves, grads, strict=True)}
+    return named | {
+        f"gradient with respect to {n}": g for n, g in zip(case.leaves, grads, strict=True)
+    }
 
 
 def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance=EXACT) -> None:

@@ -50,7 +50,9 @@ def values_and_gradients(
         wave = torch.arange(tensor.numel(), dtype=tensor.dtype).add(number).sin()
         total = total + (tensor.flatten() * wave).sum()
     gradients = torch.autograd.grad(total, list(leaves.values()))
-    return named | {f"gradient by {n}": g for n, g in zip(leaves, gradients, strict=True)}
+    return named | {
+        f"gradient with respect to {n}": g for n, g in zip(leaves, gradients, strict=True)
+    }
 
 
 both_decays = pytest.mark.parametrize("decay", ["head", "vector"])

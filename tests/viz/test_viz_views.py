@@ -51,7 +51,7 @@ def test_without_a_memory_that_writes_only_attention_is_left(variant):
     layer, seen = mixer(variant), views(variant, TIME, WINDOW, P)[:, P:]
     with switch_memory(layer, writing=False):
         found = touched(layer)[:, P:]
-    itself = torch.eye(TIME, dtype=torch.bool)  # it asks the memory, whoever wrote it
+    itself = torch.eye(TIME, dtype=torch.bool)  # it asks the memory, no matter who wrote to it
     assert torch.equal(found, (seen == ATTENTION) | itself)
 
 
