@@ -12,7 +12,6 @@ from minititans.cli import main
 from minititans.config import TitansConfig
 from minititans.experiments import needle as experiment
 from minititans.experiments import needle_training as training
-from minititans.experiments.figures import needle_figure
 from minititans.experiments.needle import NeedleConfig
 from minititans.experiments.results import Attempt, Reading, Result
 from minititans.tasks import IGNORE
@@ -27,6 +26,7 @@ from minititans.tasks.needle import (
     accuracy,
     generator,
 )
+from minititans.viz.results import needle_figure
 
 KINDS = ["pk", "n", "w"]
 
@@ -213,6 +213,13 @@ def test_every_model_has_the_same_number_of_parameters():
     for variant in (*experiment.EVERYONE, *training.ABLATIONS):
         size = experiment.count_parameters(experiment.model_config(config, variant))
         assert abs(size / config.parameters - 1) < 0.01
+
+
+def test_numbers_and_words_are_trained_for_longer():
+    assert [NeedleConfig(kind=kind).steps for kind in ("pk", "n", "w")] == [1400, 2800, 2800]
+    assert NeedleConfig(kind="n", steps=7).steps == replace(NeedleConfig("n"), steps=7).steps == 7
+    with pytest.raises(ValueError, match="kind: got 'x', expected"):
+        NeedleConfig(kind="x")
 
 
 def test_a_run_follows_from_its_configuration_and_seed():
