@@ -63,7 +63,7 @@ def chunked(
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
 
     def measure(k, v, before, W, S, W_start):
-        return surprise(k, v, before, W, S, W_start, exact, residual)
+        return surprise(k, v, before if exact else None, W, S, W_start, residual)
 
     below = 1 / chunk_size if exact else 1.0
     steps = [below] * (len(state.weights) - 1) + [1.0]  # shares of theta, by layer
@@ -112,16 +112,16 @@ Layers = list[Tensor]  # one tensor per layer
 
 
 def surprise(
-    k: Tensor, v: Tensor, before: Before, W: Layers, S: Layers, W_start: Layers,
-    exact: bool, residual: bool,
+    k: Tensor, v: Tensor, before: Before | None, W: Layers, S: Layers, W_start: Layers,
+    residual: bool,
 ) -> tuple[Layers, Layers, Tensor]:  # fmt: skip
     """What enters each layer, `[..., b, d_in]`, and the error at its output, `[..., b, d_out]`.
 
-    Third comes `v − M(k)` itself, which is the last layer's error.
+    Third comes `v − M(k)` itself, which is the last layer's error. before: None for (16).
     """
     way = path(W_start, k, residual)
     A = way.inputs[-1]
-    if not exact:
+    if before is None:
         E = v - A @ W_start[-1].mT
         back = E @ W_start[-1]
     else:

@@ -42,7 +42,7 @@ def chunk_back(
     if rule.exact:
         d_v, *d_before = exact_back(chunk, d, d_back)
     else:
-        d_v, *d_before = frozen_back(chunk, d, d_at, d_back), *map(torch.zeros_like, chunk.before)
+        d_v, d_before = frozen_back(chunk, d, d_at, d_back), []
     path_back(rule, chunk, below, d, d_at, d_slopes, d_norms)
     return d, d_at, [d_v, *d_P, *d_before]
 

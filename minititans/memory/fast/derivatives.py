@@ -27,12 +27,20 @@ def dot(x: Tensor, y: Tensor, axes: int | tuple[int, int] = -1) -> Tensor:
     return (x * y).sum(axes, keepdim=True)
 
 
+def apart(x: Tensor, chunks: int) -> tuple[Tensor, ...]:
+    """Chunk by chunk what is one axis for all rows and their chunks: `[rows·n, …]`."""
+    return x.reshape(-1, chunks, *x.shape[1:]).unbind(1)
+
+
+def together(each: tuple[Tensor, ...]) -> Tensor:
+    """The opposite of `apart`."""
+    return torch.stack(each, 1).reshape(-1, *each[0].shape[1:])
+
+
 def split(parts: tuple, chunks: int) -> list[tuple]:
-    """A tuple of tensors, and of lists of tensors, for each chunk of their first axis."""
-    pieces = [
-        [list(piece) for piece in zip(*(x.chunk(chunks) for x in part))] or [[]] * chunks
-        if isinstance(part, list)
-        else part.chunk(chunks)
+    """A tuple of lists of tensors for each chunk."""
+    lists = [
+        [list(piece) for piece in zip(*(apart(x, chunks) for x in part))] or [[]] * chunks
         for part in parts
     ]
-    return [type(parts)(*each) for each in zip(*pieces)]
+    return [type(parts)(*each) for each in zip(*lists)]

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from minititans.memory.chunked import Layers
 from minititans.memory.fast.derivatives import dot
-from minititans.memory.gates import Before, Products
 from minititans.memory.network import length, narrowed, widened
 
 
@@ -24,6 +23,11 @@ class Rule(NamedTuple):
     exact: bool
     residual: bool
     steps: tuple[float, ...]  # shares of theta, by layer
+
+    @property
+    def gates(self) -> int:
+        """How many tensors describe the gates: `Products`, and `Before` where it is exact."""
+        return 8 if self.exact else 5
 
 
 class Below(NamedTuple):
@@ -64,7 +68,7 @@ class Recalled(NamedTuple):
 
 
 def recall(
-    rule: Rule, A: Layers, E: Layers, P: Products, before: Before,
+    rule: Rule, A: Layers, E: Layers, P: list[Tensor], before: list[Tensor],
     W: Layers, S: Layers, at: Layers,
 ) -> Recalled:  # fmt: skip
     last, back = recall_last(rule, A[-1], E[-1], before, W[-1], S[-1], at[-1])
@@ -85,11 +89,11 @@ def recall(
         if l > 0:
             back = torch.bmm(slope * r, at[l])
             back = back + narrowed(r, back.shape[-1]) if rule.residual else back
-    return Recalled(W, S, at, A, E, list(P), list(before), last, below)
+    return Recalled(W, S, at, A, E, P, before, last, below)
 
 
 def recall_last(
-    rule: Rule, A: Tensor, E: Tensor, before: Before, W: Tensor, S: Tensor, at: Tensor
+    rule: Rule, A: Tensor, E: Tensor, before: list[Tensor], W: Tensor, S: Tensor, at: Tensor
 ) -> tuple[list[Tensor], Tensor]:
     """`Last`, and the error at the last layer's input."""
     if not rule.exact:

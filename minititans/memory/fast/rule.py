@@ -68,11 +68,11 @@ def fast(
         for length, size, *piece in zip(lengths, sizes, *inputs):
             n = length // size
             rule = Rule(n, len(W), exact, residual, steps)
-            cut = [rearrange(x, "r (n b) ... -> (n r) b ...", b=size) for x in piece]
+            cut = [rearrange(x, "r (n b) ... -> (r n) b ...", b=size) for x in piece]
             P = chunk_products(*cut[3:])
             written = write_chunks(rule, cut[1], cut[2], P, W, S, W if position == 0 else at)
             y = read(cut[0], P, written.W, written.S, written.A, written.E, residual)
-            readings.append(rearrange(y, "(n r) b d -> r (n b) d", n=n))
+            readings.append(rearrange(y, "(r n) b d -> r (n b) d", n=n))
             if (position + length) % chunk_size and position == 0:
                 at = W
             W, S = written.W_after, written.S_after

@@ -16,7 +16,7 @@ from torch.autograd import Function
 
 from minititans.memory.chunked import Layers, surprise, write
 from minititans.memory.fast.backward import Derivatives, chunk_back
-from minititans.memory.fast.derivatives import call, given, split
+from minititans.memory.fast.derivatives import apart, call, given, split, together
 from minititans.memory.fast.recall import Rule, recall
 from minititans.memory.gates import Before, Products
 from minititans.precision import in_full_precision
@@ -25,12 +25,12 @@ from minititans.precision import in_full_precision
 class Written(NamedTuple):
     """What n chunks leave behind, with one tensor per layer."""
 
-    W: Layers  # [n·rows, d_out, d_in]   what each chunk started with
+    W: Layers  # [rows·n, d_out, d_in]   what each chunk started with
     S: Layers
     W_after: Layers  # [rows, d_out, d_in]   after the last chunk
     S_after: Layers
-    E: Layers  # [n·rows, b, d_out]   each chunk's surprise, in factors
-    A: Layers  # [n·rows, b, d_in]
+    E: Layers  # [rows·n, b, d_out]   each chunk's surprise, in factors
+    A: Layers  # [rows·n, b, d_in]
 
     @classmethod
     def of(cls, tensors, layers: int) -> "Written":
@@ -43,14 +43,15 @@ class Written(NamedTuple):
 def write_chunks(
     rule: Rule, k: Tensor, v: Tensor, P: Products, W: Layers, S: Layers, W_start: Layers
 ) -> Written:
-    """Learn n chunks, continuing from W and S; k, v, P: `[n·rows, b, …]`.
+    """Learn n chunks, continuing from W and S; k, v, P: `[rows·n, b, …]`.
 
     W_start is where the first chunk's surprise is measured: W, unless the chunk was already open.
     """
     # As views: the compiler would refuse the same tensor twice, as W and as W_start.
     W_start = [w.view_as(w) for w in W_start]
     last = [x[:, -1:] for x in P]
-    outputs = call(_WriteChunks, rule, k, v, *last, *P.before(), *W, *S, *W_start)
+    before = P.before() if rule.exact else ()
+    outputs = call(_WriteChunks, rule, k, v, *last, *before, *W, *S, *W_start)
     written = Written.of(outputs, len(W))
     return written._replace(A=[k, *written.A])
 
@@ -61,17 +62,18 @@ class _WriteChunks(Function):
     @staticmethod
     @in_full_precision
     def forward(rule: Rule, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        gates, (W, S, at) = tensors[:8], thirds(tensors[8:])
+        gates, (W, S, at) = tensors[: rule.gates], thirds(tensors[rule.gates :])
         began, found = [], []
-        for k_n, v_n, *gates_n in zip(*(x.chunk(rule.chunks) for x in (k, v, *gates))):
-            P_n, before = Products(*gates_n[:5]), Before(*gates_n[5:])
-            A, E, _ = surprise(k_n, v_n, before, W, S, at, rule.exact, rule.residual)
+        for k_n, v_n, *gates_n in zip(*(apart(x, rule.chunks) for x in (k, v, *gates))):
+            P_n = Products(*gates_n[:5])
+            before = Before(*gates_n[5:]) if rule.exact else None
+            A, E, _ = surprise(k_n, v_n, before, W, S, at, rule.residual)
             E = [e * step for e, step in zip(E, rule.steps)]
             began.append((*W, *S))
             found.append((*E, *A[1:]))
             W, S = write(P_n, W, S, A, E)
             at = W
-        return *map(torch.cat, zip(*began)), *W, *S, *map(torch.cat, zip(*found))
+        return *map(together, zip(*began)), *W, *S, *map(together, zip(*found))
 
     @staticmethod
     def setup_context(ctx, inputs, outputs) -> None:
@@ -83,14 +85,13 @@ class _WriteChunks(Function):
     @in_full_precision
     def backward(ctx, *d_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
         rule, saved = ctx.rule, ctx.saved_tensors
-        k, _, *gates = saved[:10]
-        P, before = Products(*gates[:5]), Before(*gates[5:])
-        at, outputs = saved[10 + 2 * rule.layers :][: rule.layers], saved[10 + 3 * rule.layers :]
+        k, _, *gates = saved[: 2 + rule.gates]
+        at, outputs = (saved[2 + rule.gates + i * rule.layers :] for i in (2, 3))
         written = Written.of(outputs, rule.layers)
         d = Written.of(given(d_outputs, outputs), rule.layers)
-        at = list(at) if rule.chunks == 1 else written.W
+        at = list(at[: rule.layers]) if rule.chunks == 1 else written.W
         A = [k, *written.A]
-        recalled = recall(rule, A, written.E, P, before, written.W, written.S, at)
+        recalled = recall(rule, A, written.E, gates[:5], gates[5:], written.W, written.S, at)
         asked = Derivatives(d.W, d.S, [torch.zeros_like(k), *d.A], d.E)
 
         d_W, d_S, found = d.W_after, d.S_after, []
@@ -101,7 +102,7 @@ class _WriteChunks(Function):
             d_W, d_S = own.W, own.S
             if number > 0:  # the first chunk may have been measured at other weights than W
                 d_W = [x if y is None else x + y for x, y in zip(d_W, d_at)]
-        return None, *map(torch.cat, zip(*reversed(found))), *d_W, *d_S, *d_at
+        return None, *map(together, zip(*reversed(found))), *d_W, *d_S, *d_at
 
 
 def thirds(tensors) -> list[Layers]:
