@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the prompt and what follows to standard output; 2 when an option is wrong."""
     try:
-        prompt = sys.stdin.buffer.read() if arguments.prompt == "-" else arguments.prompt.encode()
+        prompt = given(arguments.prompt)
         from minititans.instruments import switch_memory
 
         model = load(arguments.model)
@@ -63,6 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def given(prompt: str) -> bytes:
+    """The prompt's bytes, from standard input for "-"; they need not be valid UTF-8."""
+    if prompt != "-":
+        return os.fsencode(prompt)
+    if sys.stdin is None:
+        raise ValueError("prompt: got -, expected a text on standard input, which is closed")
+    return sys.stdin.buffer.read()
+
+
 def load(name: str) -> "TitansLM":
     """The model that a path or a name means."""
     from minititans.experiments.models import models_folder
@@ -71,7 +80,7 @@ def load(name: str) -> "TitansLM":
     path = Path(name)
     if path.is_file():
         return TitansLM.load(path).eval()
-    for folder in (path, Path("runs") / name):
+    for folder in (path, Path("runs") / name) if name else ():
         if (folder / MODEL).is_file():
             return TitansLM.load(folder / MODEL).eval()
         if folder.is_dir():
@@ -82,7 +91,8 @@ def load(name: str) -> "TitansLM":
     if stored.is_file():
         return TitansLM.load(stored).eval()
     known = [each.parent.name for each in Path("runs").glob(f"*/{MODEL}")]
-    known += [each.stem for each in models_folder().glob("*.safetensors")]
+    stored_names = (each.stem for each in models_folder().glob("*.safetensors"))
+    known += [each for each in stored_names if not each.startswith("needle-")]  # of text alone
     hint = f"; there are {', '.join(sorted(known))}" if known else "; train one: minititans train"
     raise ValueError(f"model: got {name!r}, expected a run or a saved model{hint}")
 

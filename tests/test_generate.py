@@ -63,6 +63,17 @@ def test_letters_of_several_bytes_come_whole(folder, capsys, monkeypatch):
     assert capsys.readouterr().out == "größer ∂\n"
 
 
+def test_a_prompt_need_not_be_valid_utf8(folder, capsys):
+    assert main(["generate", "mine", "--prompt", "a\udcff", "--tokens", "0"]) == 0
+    assert capsys.readouterr().out == "a�\n"  # as Python hands over the byte 255
+
+
+def test_a_closed_standard_input_is_told_in_words(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["generate", "mine", "--prompt", "-"]) == 2
+    assert "prompt: got -, expected a text on standard input" in capsys.readouterr().err
+
+
 def test_text_is_shown_while_it_is_written(folder):
     """The first letters are there long before a text of this length could be."""
     command = [sys.executable, "-m", "minititans.cli", "generate", "mine", "--tokens", "1000000"]
@@ -79,6 +90,7 @@ def test_text_is_shown_while_it_is_written(folder):
             ["nobody"],
             "model: got 'nobody', expected a run or a saved model; there are mine, stored",
         ),
+        ([""], "model: got '', expected a run or a saved model; there are mine, stored"),
         (["runs"], "model: runs has no model.safetensors; expected the folder of a run that has"),
         (["mine", "--prompt", ""], "prompt: got no text, expected at least one letter"),
         (["mine", "--tokens", "-1"], "max_new_tokens: got -1, expected a whole number of at least"),
@@ -94,6 +106,9 @@ def test_wrong_options_are_told_in_words(folder, capsys, words, message):
     TitansLM(TitansConfig("mac", vocab_size=11, **SMALL)).save("runs/few.safetensors")
     (folder / "notes.txt").write_text("not a model")
     words = [word.replace("few", "runs/few.safetensors") for word in words]
+    TitansLM(TitansConfig("mac", vocab_size=64, **SMALL)).save(
+        "results/models/needle-a.safetensors"
+    )
     if "there are" in message:
         (folder / "results/models/window.safetensors").unlink()
     assert main(["generate", "--prompt", "a", *words]) == 2

@@ -119,6 +119,46 @@ def test_complex_numbers_and_numpy_are_called_what_they_are():
     assert "bracket or a comma too many" in said("02.3", lambda *pair: (surprise(*pair),))
 
 
+def test_results_are_counted_and_named_as_the_task_names_them():
+    message = said("06.2", lambda *gates: find_task("06.2")(*gates)[:2])
+    assert "It returns 2 results, expected 3: H [t, i], D [t, s], G [t, i]." in message
+
+    def streamed(change):
+        def answer(*inputs):
+            y, state = find_task("06.6")(*inputs)
+            return change(y, state)
+
+        return said("06.6", answer)
+
+    flat = streamed(lambda y, state: (y, *state))
+    assert "It returns 5 results, expected 2: y [time, d_value], state (M, S, M_start, " in flat
+    short = streamed(lambda y, state: (y, state[:3]))
+    assert "state has 3 parts, expected 4: state (M, S, M_start, position)." in short
+    late = streamed(lambda y, state: (y, (*state[:3], state[3] + 1)))
+    assert "position is 6, expected 5." in late
+    tensor = streamed(lambda y, state: (y, (*state[:3], torch.tensor(state[3]))))
+    assert "position is a tensor, expected a whole number." in tensor
+
+
+def test_an_answer_that_changes_from_call_to_call_is_called_that():
+    calls = []
+
+    def drifts(M, query):
+        calls.append(1)
+        return M @ query * (1 if len(calls) < 30 else 2)
+
+    message = said("01.2", drifts)
+    assert "it gave two answers" in message and "goes wrong where" not in message
+
+
+def test_a_nan_from_a_branch_that_is_not_used_is_explained():
+    def by_where(theta, eta, n):
+        return torch.where(eta == 1, theta * n, theta * (1 - eta**n) / (1 - eta))
+
+    message = said("03.4", by_where)
+    assert "NaN or infinite. torch.where computes both branches" in message
+
+
 # Leaving, and leaving things behind.
 
 

@@ -417,12 +417,20 @@ def files_in(folder: Path, *names: str) -> Path:
         ("ada/my 02 surprise final.ipynb", "ada", "02"),
         ("jo-02_surprise.ipynb", "jo", "02"),
         ("Ada Lovelace - Lab02.ipynb", "Ada Lovelace", "02"),
+        ("Copy of jo_02_surprise.ipynb", "jo", "02"),
     ],
 )  # fmt: skip
 def test_names_tell_whose_file_it_is_and_for_which_lab(tmp_path, name, student, lab):
     found = submissions.find(files_in(tmp_path, name), dict.fromkeys(["01", "02", "03"], ()))
     assert [(each.student, each.lab) for each in found.submissions] == [(student, lab)]
     assert found.students == [student] and not found.left_out
+
+
+def test_a_number_that_is_not_the_lab_of_the_contents_is_no_end_of_a_name(tmp_path):
+    path = tmp_path / "jo_02_surprise_2026-03-01.py"
+    path.write_text("def surprise(M, key, value): ...")
+    found = submissions.find(tmp_path, {"01": ["read"], "02": ["surprise"], "03": ["write"]})
+    assert [(each.student, each.lab) for each in found.submissions] == [("jo", "02")]
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from minititans.course.labs import all_labs
 def rows_of(student: str, lab: str, *rights: int, diagnosis: str = "") -> list[Row]:
     tasks = all_labs()[lab].tasks
     return [
-        Row(student, lab, task.id, task.title, right, diagnosis or "right", "", "")
+        Row(student, lab, task.id, task.title, right, diagnosis or "right", "", f"{lab}.ipynb")
         for task, right in zip(tasks, rights, strict=True)
     ]
 
 
 def a_class() -> list[Row]:
-    """Ada has both labs, Bo one; lab 03 nobody."""
+    """Ada has both labs, Bo one that cannot be read; lab 03 nobody."""
     return [
         *rows_of("ada", "01", 1, 1, 0, 1, 0),
         *rows_of("ada", "02", 1, 1, 1, 0, 0, 0),
@@ -50,11 +50,11 @@ def test_totals_are_sums_of_points_and_what_is_missing_is_not_zero(tmp_path):
     assert (tmp_path / "totals.csv").read_text(encoding="utf-8-sig").splitlines() == [
         "student,lab 01,lab 02,lab 03,total,of,files not graded",
         "ada,5,2.5,,7.5,17.5,",
-        "bo,0,,,0,17.5,bo/Untitled.ipynb",
+        "bo,0,,,0,17.5,bo/Untitled.ipynb; 01.ipynb",
     ]
     assert totals.in_columns([ada, bo]).splitlines()[1:] == [
         "ada           5     2.5       -    7.5  17.5",
-        "bo            0       -       -      0  17.5  and 1 file not graded",
+        "bo            0       -       -      0  17.5  and 2 files not graded",
     ]
 
 

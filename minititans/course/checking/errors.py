@@ -14,6 +14,8 @@ def kind_of(value: Any) -> str:
     """A value's type in words: "None", "a float", "a NumPy array"."""
     if value is None:
         return "None"
+    if type(value) is complex:
+        return "a complex number"
     name = type(value).__name__
     if type(value).__module__ == "numpy":
         return "a NumPy array" if name == "ndarray" else "a NumPy number"

@@ -17,6 +17,7 @@ from minititans.course.checking.words import (
     KINDS,
     TOLERANCE,
     gradient_difference,
+    named,
     problem_words,
     structure_difference,
     value_difference,
@@ -71,8 +72,7 @@ def judge(task: Task, attempts: list[Attempt], seed: int | None = 0) -> Result:
 
     # "The numbers are right, but the gradient …" is said only if all numbers are right.
     case, kind, words = next((each for each in wrong if each[1] != "gradients"), wrong[0])
-    if case == len(expected) - 1 and kind != "forbidden" and not attempts[case].problem:
-        # the repetition of case 0, which was right the first time
+    if kind in ("values", "gradients") and len(attempts) == len(expected) and _unsteady(attempts):
         kind = "unsteady"
         words = (
             "Asked the same question twice, it gave two answers. Does it use random numbers, or "
@@ -114,8 +114,8 @@ def difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] 
         value = attempt.values[name]
         if not _same(value, wanted):
             if isinstance(value, Tensor) and (wanted.isfinite() & ~value.isfinite()).any():
-                return "not finite", f"{name} holds NaN or infinite numbers."
-            return "values", value_difference(name, value, wanted)
+                return "not finite", f"{named(task, name)} holds NaN or infinite numbers."
+            return "values", value_difference(named(task, name), value, wanted)
     for name, wanted in right.gradients.items():
         if not _same(attempt.gradients.get(name), wanted):
             return "gradients", gradient_difference(name, attempt.gradients.get(name), wanted)
@@ -179,6 +179,13 @@ def _same(found: Tensor | int | None, wanted: Tensor | int | None) -> bool:
     finite = wanted[torch.isfinite(wanted)]
     scale = finite.abs().max().item() if finite.numel() else 0.0
     return torch.allclose(found, wanted, rtol=0, atol=TOLERANCE * max(1.0, scale), equal_nan=True)
+
+
+def _unsteady(attempts: list[Attempt]) -> bool:
+    """Did the same question, the first and the last, get two answers?"""
+    first, again = attempts[0], attempts[-1]
+    pairs = ((first.values, again.values), (first.gradients, again.gradients))
+    return any(not _same(old[name], new.get(name)) for old, new in pairs for name in old)
 
 
 def _broken_rule(task: Task, attempts: list[Attempt]) -> str | None:

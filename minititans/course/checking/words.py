@@ -73,11 +73,12 @@ def problem_words(task: Task, attempt: Attempt) -> str:
 
 def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[str, str] | None:
     """What is wrong with the number of results, or with their types, shapes and precision."""
-    wanted = ", ".join(task.returns)
+    wanted = ", ".join(task.returns).replace("[]", "[], a tensor without axes")
     if "None" in attempt.odd.values() and not attempt.values:
         return "nothing", f"It returns None. Is the `return` missing? Expected {wanted}."
     if attempt.odd:
         name, kind = next(iter(attempt.odd.items()))
+        name = named(task, name)
         cuts = kind == "a float" or "NumPy" in kind
         advice = " .item(), float() and NumPy cut the gradient off." if cuts else ""
         return "type", f"{name} is {kind}, expected {wanted}.{advice}"
@@ -87,21 +88,23 @@ def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[
             "Is there a bracket or a comma too many?"
         )
     if attempt.values.keys() != right.values.keys():
-        return "type", f"It returns {_listed(attempt.values)}, expected {_listed(right.values)}."
+        return "type", _other_results(task, attempt, right)
     for name, expected in right.values.items():
         value = attempt.values[name]
         if isinstance(value, Tensor) != isinstance(expected, Tensor):
-            return "type", f"{name} is {_type(value)}, expected {_type(expected)}."
+            return "type", f"{named(task, name)} is {_type(value)}, expected {_type(expected)}."
         if not isinstance(value, Tensor):
             continue
         if value.shape != expected.shape:
             axes = next((t for t in task.returns if t.split(" ")[0] == name.split("[")[0]), name)
             return "shape", (
-                f"{name} has shape {list(value.shape)}, expected {list(expected.shape)}: {axes}."
+                f"{named(task, name)} has shape {list(value.shape)}, expected "
+                f"{list(expected.shape)}: {axes}."
             )
         if value.dtype != expected.dtype:
             return "dtype", (
-                f"{name} is {_plain(value.dtype)}, but the inputs are {_plain(expected.dtype)}. "
+                f"{named(task, name)} is {_plain(value.dtype)}, but the inputs are "
+                f"{_plain(expected.dtype)}. "
                 "New tensors need a dtype: torch.zeros(..., dtype=M.dtype), M.new_zeros(...), "
                 "torch.zeros_like(M)."
             )
@@ -144,7 +147,11 @@ def gradient_difference(name: str, found: Tensor | None, wanted: Tensor | None) 
             f"leaves {name} out."
         )
     if not torch.isfinite(found).all():
-        return f"The numbers are right, but the gradient with respect to {name} is NaN or infinite."
+        return (
+            f"The numbers are right, but the gradient with respect to {name} is NaN or infinite. "
+            "torch.where computes both branches: if the one that is not used divides by zero, its "
+            "NaN still reaches the gradient."
+        )
     difference = value_difference(f"the gradient with respect to {name}", found, wanted)
     return (
         f"The numbers are right, but {difference} Either part of the way back is cut off "
@@ -157,12 +164,38 @@ def name_of(attempt: Attempt) -> str:
     return next(iter(attempt.values))
 
 
-def _listed(values: dict[str, Tensor | int]) -> str:
-    """Three results: M, S and position."""
-    names = list(values)
-    if names == ["your answer"]:
-        return f"{_type(values['your answer'])} alone"
-    return f"{len(names)} result{'s'[: len(names) > 1]} ({', '.join(names)})"
+def named(task: Task, path: str) -> str:
+    """What a result is called: `position` for `state[3]` of "state (M, S, M_start, position)"."""
+    outer, _, index = path.partition("[")
+    text = next((text for text in task.returns if text.startswith(f"{outer} (")), "")
+    parts = text.partition("(")[2].rstrip(")").split(", ")
+    number = index.rstrip("]")
+    return parts[int(number)] if text and number.isdigit() and int(number) < len(parts) else path
+
+
+def _other_results(task: Task, attempt: Attempt, right: Attempt) -> str:
+    """How many results came, and which were expected."""
+    wanted = ", ".join(task.returns)
+    paths = list(attempt.values)
+    if paths == ["your answer"]:
+        return f"It returns {_type(attempt.values['your answer'])} alone, expected {wanted}."
+    if len(task.names) == 1 or paths[0].startswith("your answer["):
+        many = len({path.partition("]")[0] for path in paths})
+        results = "1 result" if many == 1 else f"{many} results"
+        return f"It returns {results}, expected {len(task.names)}: {wanted}."
+    name, text = next(
+        (name, text)
+        for name, text in zip(task.names, task.returns)
+        if _of(name, attempt) != _of(name, right)
+    )
+    found, expected = len(_of(name, attempt)), len(_of(name, right))
+    came = f"has {found} part{'s'[: found > 1]}" if found != expected else "is nested differently"
+    return f"{name} {came}, expected {expected}: {text}."
+
+
+def _of(name: str, attempt: Attempt) -> list[str]:
+    """The paths of what is in one result."""
+    return [path for path in attempt.values if path.partition("[")[0] == name]
 
 
 def _type(value: Tensor | int) -> str:

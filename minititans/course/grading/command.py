@@ -10,6 +10,7 @@ from pathlib import Path
 from minititans.course.grading import isolation, submissions
 from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
 from minititans.course.grading.sandbox import CannotLockIn
+from minititans.machine import usable_cores
 
 DESCRIPTION = {
     "description": "Run what students handed in and write a row for each student and task: right,\n"
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-limit", type=float, default=megabytes, metavar="MB",
                         help="for one process of a submission, beyond what Python and torch take "
                         "(default: %(default)g)")  # fmt: skip
-    parser.add_argument("--jobs", type=int, default=cores(), metavar="N",
+    parser.add_argument("--jobs", type=int, default=usable_cores(), metavar="N",
                         help="submissions at a time (default: one per core)")  # fmt: skip
     parser.add_argument(
         "--seed", type=int, default=0, help="another number tries functions on other inputs"
@@ -180,8 +181,3 @@ def summary(rows) -> str:
             f"{task}  {title:<{width}}  {right:>3} of {len(here)} right  {listed}".rstrip()
         )
     return "\n".join(lines)
-
-
-def cores() -> int:
-    """Cores this process may run on, which in a container can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

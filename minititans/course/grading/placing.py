@@ -18,7 +18,8 @@ LARGEST = 20 << 20  # the largest file that is looked into, in bytes
 NUMBER = re.compile(r"(?:(?<![^\W_])|lab[ _-]*)(\d\d)(?![^\W_])|lab[ _-]*(\d)(?![^\W_])", re.I)
 CHECKED = re.compile(r"""\bcheck\(\s*["'](\d\d)\.\d+["']""")
 DEFINED = re.compile(r"^(?:def\s+(\w+)\s*\(|(\w+)\s*=)", re.MULTILINE)
-NOBODY = ("", "copy of", "copy", "my", "final", "lab")  # what is not a student's name
+COPY = re.compile(r"^(copy of|copy)[ _-]+", re.I)  # what Colab and others put in front
+NOBODY = ("", "my", "final", "lab")  # what is not a student's name
 
 
 def lab_by_contents(path: Path, labs: Mapping[str, Collection[str]]) -> str | None:
@@ -70,14 +71,17 @@ def lab_by_name(path: Path, labs: Collection[str]) -> str | None:
     return mark[1] or f"0{mark[2]}"
 
 
-def student_of(path: Path, labs: Collection[str]) -> str:
-    """Whose file it is; empty where nothing says so.
+def student_of(path: Path, labs: Collection[str], lab: str | None = None) -> str:
+    """Whose file it is; empty where nothing says so. lab: the one that its contents belong to
 
     >>> student_of(Path("van_den_Berg_02_surprise.py"), ["01", "02"])
     'van_den_Berg'
+    >>> student_of(Path("Copy of jo_02_surprise_01.py"), ["01", "02"], "02")
+    'jo'
     """
     if len(path.parts) > 1:
         return path.parts[0]
-    found = numbers(path.stem, labs)
-    name = path.stem[: found[-1].start()].strip(" _-.") if found else ""
+    stem = COPY.sub("", path.stem)
+    marks = numbers(stem, [lab] if lab else labs) or numbers(stem, labs)
+    name = stem[: marks[-1].start()].strip(" _-.") if marks else ""
     return "" if name.lower() in NOBODY else name

@@ -54,10 +54,11 @@ def find(folder: Path, labs: Mapping[str, Collection[str]]) -> Found:
     left_out = []
     for path in files(folder):
         below = path.relative_to(folder)
-        student, lab = student_of(below, labs), None
         reason = why_not(path)
+        lab = None if reason else lab_by_contents(path, labs)
+        student = student_of(below, labs, lab)
         if not reason:
-            lab = lab_by_contents(path, labs) or lab_by_name(below, labs)
+            lab = lab or lab_by_name(below, labs)
             reason = why_unplaced(path, student, lab)
         if reason:
             left_out.append(LeftOut(student, shown(path, folder), reason))

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from minititans.course.grading.grade import NOT_HANDED_IN, Row, safe_cell
+from minititans.course.grading.grade import NOT_HANDED_IN, UNREADABLE, Row, safe_cell
 from minititans.course.grading.submissions import LeftOut
 from minititans.files import write_whole
 
@@ -18,7 +18,7 @@ from minititans.files import write_whole
 @dataclass(frozen=True)
 class Total:
     """labs: points by lab, None where nothing was handed in; of: the most points possible;
-    not_graded: files of this student that do not count towards any lab."""
+    not_graded: files of this student that could not be placed or read."""
 
     student: str
     labs: dict[str, float | None]
@@ -46,6 +46,7 @@ def add_up(
             for lab in labs
         }
         files = [each.file for each in left_out if safe_cell(each.student) == student]
+        files += sorted({row.file for row in own if row.diagnosis == UNREADABLE})
         found.append(Total(student, by_lab, sum(worth.values()), files))
     return found
 

@@ -92,8 +92,7 @@ def surprise_by_autograd(M, key, value):
 
 @surprise_by_autograd.mistake(
     "cut off from the graph",
-    "The numbers are right, but no gradient can flow through this surprise. Training has to "
-    "differentiate it once more: the graph must be kept.",
+    "Training has to differentiate this surprise once more, so the graph must be kept.",
 )
 def _(M, key, value):
     return surprise_by_autograd(M, key, value).detach()

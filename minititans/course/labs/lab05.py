@@ -86,6 +86,7 @@ def _(weights, x):
     "The slope of SiLU",
     inputs=lambda draw: {"z": 3 * draw.normal(draw.size("hidden", 1, 6))},
     returns="slope [hidden]",
+    corners=({"z": 30.0}, {"z": -30.0}),  # where σ is 1 or 0, nearly
     hints=(
         "silu(z) = z · σ(z) is a product of two functions of z. How is a product differentiated?",
         "σ′ = σ (1 − σ). Put it into (z σ)′ = 1 · σ + z · σ′.",

@@ -15,15 +15,15 @@ EPS, SILENT = 1e-6, 1.0  # what the two sides of the gate add to the mean of the
 # The parts that the lab gives, by other means: the library's rule and masks, torch's attention.
 
 
-def ask(W, x):
-    return _unit(x) @ W.T
+def ask(M, x):
+    return _unit(x) @ M.T
 
 
-def write(W, x, theta):
+def write(M, x, theta):
     keys, gate = _unit(x)[None], theta.expand(1, len(x))
     nothing = torch.zeros_like(gate)
-    y, W, _ = library(keys, keys, x[None], gate, nothing, nothing, W)
-    return y[0], W[0]
+    y, M, _ = library(keys, keys, x[None], gate, nothing, nothing, M)
+    return y[0], M[0]
 
 
 def attend(x, context, visible):
@@ -39,10 +39,10 @@ def _unit(x):
 
 
 def some_text(draw) -> dict:
-    """W, p and x, and theta as one number."""
+    """M, p and x, and theta as one number."""
     dim, persistent = draw.size("dim"), draw.size("persistent")
     return {
-        "W": draw.normal(dim, dim),
+        "M": draw.normal(dim, dim),
         "p": draw.normal(persistent, dim),
         "x": draw.normal(draw.tokens(5), dim),
         "theta": draw.gate(),
@@ -71,12 +71,12 @@ def weights(draw, dim: int) -> dict:
         "torch.cat([p, x]), then write(...)[0], then attend(y, y, sees(...)) and [len(p):].",
     ),
 )
-def mal(W, p, x, theta, window):
-    return _mal(W, p, x, theta, window_mask(len(p) + len(x), len(p) + len(x), window))
+def mal(M, p, x, theta, window):
+    return _mal(M, p, x, theta, window_mask(len(p) + len(x), len(p) + len(x), window))
 
 
-def _mal(W, p, x, theta, visible):
-    y, _ = write(W, torch.cat([p, x]), theta)
+def _mal(M, p, x, theta, visible):
+    y, _ = write(M, torch.cat([p, x]), theta)
     return attend(y, y, visible)[len(p) :]
 
 
@@ -89,25 +89,25 @@ def _square(p, x, window):
     "Here attention reads the words and the memory reads what attention found. In MAL the memory "
     "comes first.",
 )
-def _(W, p, x, theta, window):
+def _(M, p, x, theta, window):
     px = torch.cat([p, x])
-    return write(W, attend(px, px, _square(p, x, window)), theta)[0][len(p) :]
+    return write(M, attend(px, px, _square(p, x, window)), theta)[0][len(p) :]
 
 
 @mal.mistake(
     "memory does not read p",
     "The memory should read p before x: then p is written, and the first windows see its answers.",
 )
-def _(W, p, x, theta, window):
-    return _mal(W, p[:0], x, theta, window_mask(len(x), len(x), window))
+def _(M, p, x, theta, window):
+    return _mal(M, p[:0], x, theta, window_mask(len(x), len(x), window))
 
 
 @mal.mistake(
     "asked, not written",
-    "The memory is asked, M*, but never written. M(x) without a star changes W with every token.",
+    "The memory is asked, M*, but never written. M(x) without a star changes M with every token.",
 )
-def _(W, p, x, theta, window):
-    y = ask(W, torch.cat([p, x]))
+def _(M, p, x, theta, window):
+    y = ask(M, torch.cat([p, x]))
     return attend(y, y, _square(p, x, window))[len(p) :]
 
 
@@ -115,7 +115,7 @@ def _(W, p, x, theta, window):
     "attention to the words",
     "Attention looks at the words themselves, and the memory's answers are lost.",
 )
-def _(W, p, x, theta, window):
+def _(M, p, x, theta, window):
     px = torch.cat([p, x])
     return attend(px, px, _square(p, x, window))[len(p) :]
 
@@ -124,29 +124,29 @@ def _(W, p, x, theta, window):
     "queries from the words",
     "Your queries are the words, and your keys the memory's answers. In (31) the answers are both.",
 )
-def _(W, p, x, theta, window):
+def _(M, p, x, theta, window):
     px = torch.cat([p, x])
-    return attend(px, write(W, px, theta)[0], _square(p, x, window))[len(p) :]
+    return attend(px, write(M, px, theta)[0], _square(p, x, window))[len(p) :]
 
 
 @mal.mistake("no window", "Every token sees everything before it. Where is the window?")
-def _(W, p, x, theta, window):
-    return _mal(W, p, x, theta, _square(p, x, None))
+def _(M, p, x, theta, window):
+    return _mal(M, p, x, theta, _square(p, x, None))
 
 
 @mal.mistake(
     "window off by one", "The window shows one token too many: a token itself counts as one of it."
 )
-def _(W, p, x, theta, window):
-    return _mal(W, p, x, theta, _square(p, x, window + 1))
+def _(M, p, x, theta, window):
+    return _mal(M, p, x, theta, _square(p, x, window + 1))
 
 
 @mal.mistake(
     "p in every window",
     "Here every token sees p. That is MAG's window with a star; in MAL p drops out of the window.",
 )
-def _(W, p, x, theta, window):
-    y, _ = write(W, torch.cat([p, x]), theta)
+def _(M, p, x, theta, window):
+    y, _ = write(M, torch.cat([p, x]), theta)
     return attend(y[len(p) :], y, window_mask(len(x), len(x), window, len(p)))
 
 
@@ -242,7 +242,7 @@ def _(y, m, weight_y, weight_m):
 
 def with_window_and_gate(draw) -> dict:
     text = with_window(draw)
-    return text | weights(draw, len(text["W"]))
+    return text | weights(draw, len(text["M"]))
 
 
 @LAB.task(
@@ -259,30 +259,30 @@ def with_window_and_gate(draw) -> dict:
         "gate(y, m, weight_y, weight_m).",
     ),
 )
-def mag(W, p, x, theta, window, weight_y, weight_m):
-    y, m = _branches(W, p, x, theta, window)
+def mag(M, p, x, theta, window, weight_y, weight_m):
+    y, m = _branches(M, p, x, theta, window)
     return gate(y, m, weight_y, weight_m)
 
 
-def _branches(W, p, x, theta, window, visible=None):
+def _branches(M, p, x, theta, window, visible=None):
     visible = window_mask(len(x), len(x), window, len(p)) if visible is None else visible
     px = torch.cat([p, x])
-    return attend(x, px, visible), write(W, px, theta)[0][len(p) :]
+    return attend(x, px, visible), write(M, px, theta)[0][len(p) :]
 
 
 @mag.mistake(
     "memory does not read p", "Attention's side is right. The memory should read p before x, too."
 )
-def _(W, p, x, theta, window, weight_y, weight_m):
-    y, _ = _branches(W, p, x, theta, window)
-    return gate(y, write(W, x, theta)[0], weight_y, weight_m)
+def _(M, p, x, theta, window, weight_y, weight_m):
+    y, _ = _branches(M, p, x, theta, window)
+    return gate(y, write(M, x, theta)[0], weight_y, weight_m)
 
 
 @mag.mistake(
     "attention does not see p", "The memory's side is right. Every token should also see all of p."
 )
-def _(W, p, x, theta, window, weight_y, weight_m):
-    _, m = _branches(W, p, x, theta, window)
+def _(M, p, x, theta, window, weight_y, weight_m):
+    _, m = _branches(M, p, x, theta, window)
     return gate(attend(x, x, window_mask(len(x), len(x), window)), m, weight_y, weight_m)
 
 
@@ -291,8 +291,8 @@ def _(W, p, x, theta, window, weight_y, weight_m):
     "Here p is part of the sliding window, and drops out of sight after a few tokens. The star in "
     "(27) keeps it visible.",
 )
-def _(W, p, x, theta, window, weight_y, weight_m):
-    y, m = _branches(W, p, x, theta, window, _square(p, x, window)[len(p) :])
+def _(M, p, x, theta, window, weight_y, weight_m):
+    y, m = _branches(M, p, x, theta, window, _square(p, x, window)[len(p) :])
     return gate(y, m, weight_y, weight_m)
 
 
@@ -300,75 +300,75 @@ def _(W, p, x, theta, window, weight_y, weight_m):
     "one after the other",
     "The memory reads what attention found. In MAG both read the words, side by side.",
 )
-def _(W, p, x, theta, window, weight_y, weight_m):
-    y, _ = _branches(W, p, x, theta, window)
-    m = write(W, torch.cat([p, y]), theta)[0][len(p) :]
+def _(M, p, x, theta, window, weight_y, weight_m):
+    y, _ = _branches(M, p, x, theta, window)
+    m = write(M, torch.cat([p, y]), theta)[0][len(p) :]
     return gate(y, m, weight_y, weight_m)
 
 
 @mag.mistake(
     "asked, not written",
-    "The memory is asked, M*, but never written. M(x) without a star changes W with every token.",
+    "The memory is asked, M*, but never written. M(x) without a star changes M with every token.",
 )
-def _(W, p, x, theta, window, weight_y, weight_m):
-    y, _ = _branches(W, p, x, theta, window)
-    return gate(y, ask(W, x), weight_y, weight_m)
+def _(M, p, x, theta, window, weight_y, weight_m):
+    y, _ = _branches(M, p, x, theta, window)
+    return gate(y, ask(M, x), weight_y, weight_m)
 
 
 @mag.mistake("sides swapped", "Attention and memory have changed places in the gate.")
-def _(W, p, x, theta, window, weight_y, weight_m):
-    y, m = _branches(W, p, x, theta, window)
+def _(M, p, x, theta, window, weight_y, weight_m):
+    y, m = _branches(M, p, x, theta, window)
     return gate(m, y, weight_y, weight_m)
 
 
 @mag.mistake(
     "window off by one", "The window shows one token too many: a token itself counts as one of it."
 )
-def _(W, p, x, theta, window, weight_y, weight_m):
-    return mag(W, p, x, theta, window + 1, weight_y, weight_m)
+def _(M, p, x, theta, window, weight_y, weight_m):
+    return mag(M, p, x, theta, window + 1, weight_y, weight_m)
 
 
 def a_segment(draw) -> dict:
     text = some_text(draw)
-    named = {"W": text["W"], "p": text["p"], "S": text["x"], "theta": text["theta"]}
-    return named | weights(draw, len(text["W"]))
+    named = {"M": text["M"], "p": text["p"], "S": text["x"], "theta": text["theta"]}
+    return named | weights(draw, len(text["M"]))
 
 
 @LAB.task(
     "08.4",
     "MAC: one segment",
     inputs=a_segment,
-    returns=("o [time, dim]", "W [dim, dim]"),
+    returns=("o [time, dim]", "M [dim, dim]"),
     hints=(
         "Five lines, in the table's order. Which of them ask the memory, and which one writes?",
         "The context is torch.cat([p, h, S]), so the mask has three parts side by side: all True, "
         "and then the lower triangle with its diagonal, twice.",
-        "write(W, y, theta) gives both what (24) and what (25) need: the answers after each write, "
+        "write(M, y, theta) gives both what (24) and what (25) need: the answers after each write, "
         "and the memory at the end.",
     ),
 )
-def mac_segment(W, p, S, theta, weight_y, weight_m):
-    return _segment(W, p, S, theta, weight_y, weight_m)
+def mac_segment(M, p, S, theta, weight_y, weight_m):
+    return _segment(M, p, S, theta, weight_y, weight_m)
 
 
 def _segment(
-    W, p, S, theta, weight_y, weight_m, *, visible=None, last_M=False, recall=None
+    M, p, S, theta, weight_y, weight_m, *, visible=None, last_M=False, recall=None
 ) -> tuple[Tensor, Tensor]:
     """A segment of MAC, with places where something else can be put in."""
-    h = ask(W, S) if recall is None else recall
+    h = ask(M, S) if recall is None else recall
     visible = segment_mask(len(S), len(S), len(p)) if visible is None else visible
     y = S + attend(S, torch.cat([p, h, S]), visible)
-    m, W = write(W, y, theta)
-    return gate(y, ask(W, y) if last_M else m, weight_y, weight_m), W
+    m, M = write(M, y, theta)
+    return gate(y, ask(M, y) if last_M else m, weight_y, weight_m), M
 
 
 @mac_segment.mistake(
     "recalled after the write",
     "h comes from a memory that has already written this segment. (21) asks the one from before.",
 )
-def _(W, p, S, theta, weight_y, weight_m):
-    h = ask(write(W, S, theta)[1], S)
-    return _segment(W, p, S, theta, weight_y, weight_m, recall=h)
+def _(M, p, S, theta, weight_y, weight_m):
+    h = ask(write(M, S, theta)[1], S)
+    return _segment(M, p, S, theta, weight_y, weight_m, recall=h)
 
 
 @mac_segment.mistake(
@@ -376,9 +376,9 @@ def _(W, p, S, theta, weight_y, weight_m):
     "A token sees what the memory says about later tokens, and so learns which ones they are. Only "
     "token j and those after it may see h_j.",
 )
-def _(W, p, S, theta, weight_y, weight_m):
+def _(M, p, S, theta, weight_y, weight_m):
     visible = segment_mask(len(S), len(S), len(p), literal=True)
-    return _segment(W, p, S, theta, weight_y, weight_m, visible=visible)
+    return _segment(M, p, S, theta, weight_y, weight_m, visible=visible)
 
 
 @mac_segment.mistake(
@@ -386,64 +386,64 @@ def _(W, p, S, theta, weight_y, weight_m):
     "The last answers come from the memory at the segment's end, which has read later tokens. Each "
     "token gets the answer right after its own write.",
 )
-def _(W, p, S, theta, weight_y, weight_m):
-    return _segment(W, p, S, theta, weight_y, weight_m, last_M=True)
+def _(M, p, S, theta, weight_y, weight_m):
+    return _segment(M, p, S, theta, weight_y, weight_m, last_M=True)
 
 
 @mac_segment.mistake(
     "writes the words",
     "The memory writes the segment as it came. In (24) it writes y, what attention made of it.",
 )
-def _(W, p, S, theta, weight_y, weight_m):
-    y = S + attend(S, torch.cat([p, ask(W, S), S]), segment_mask(len(S), len(S), len(p)))
-    m, W = write(W, S, theta)
-    return gate(y, m, weight_y, weight_m), W
+def _(M, p, S, theta, weight_y, weight_m):
+    y = S + attend(S, torch.cat([p, ask(M, S), S]), segment_mask(len(S), len(S), len(p)))
+    m, M = write(M, S, theta)
+    return gate(y, m, weight_y, weight_m), M
 
 
 @mac_segment.mistake(
     "no residual", "y is what attention found, and S itself is missing: y = S + Attn(...)."
 )
-def _(W, p, S, theta, weight_y, weight_m):
-    y = attend(S, torch.cat([p, ask(W, S), S]), segment_mask(len(S), len(S), len(p)))
-    m, W = write(W, y, theta)
-    return gate(y, m, weight_y, weight_m), W
+def _(M, p, S, theta, weight_y, weight_m):
+    y = attend(S, torch.cat([p, ask(M, S), S]), segment_mask(len(S), len(S), len(p)))
+    m, M = write(M, y, theta)
+    return gate(y, m, weight_y, weight_m), M
 
 
 @mac_segment.mistake("p left out", "The persistent tokens are missing from the context.")
-def _(W, p, S, theta, weight_y, weight_m):
-    return _segment(W, p[:0], S, theta, weight_y, weight_m)
+def _(M, p, S, theta, weight_y, weight_m):
+    return _segment(M, p[:0], S, theta, weight_y, weight_m)
 
 
 @mac_segment.mistake(
     "h left out", "What was recalled is missing from the context: then this is not MAC."
 )
-def _(W, p, S, theta, weight_y, weight_m):
+def _(M, p, S, theta, weight_y, weight_m):
     visible = window_mask(len(S), len(S), None, len(p))
-    return _segment(W, p, S, theta, weight_y, weight_m, visible=visible, recall=S[:0])
+    return _segment(M, p, S, theta, weight_y, weight_m, visible=visible, recall=S[:0])
 
 
 @mac_segment.mistake(
     "h at the gate",
     "The gate gets h, from before the segment. (25) asks the memory again, after the write.",
 )
-def _(W, p, S, theta, weight_y, weight_m):
-    h = ask(W, S)
+def _(M, p, S, theta, weight_y, weight_m):
+    h = ask(M, S)
     y = S + attend(S, torch.cat([p, h, S]), segment_mask(len(S), len(S), len(p)))
-    return gate(y, h, weight_y, weight_m), write(W, y, theta)[1]
+    return gate(y, h, weight_y, weight_m), write(M, y, theta)[1]
 
 
 @mac_segment.mistake(
     "old memory returned",
-    "The answers are right. The W that you return is the one from before the segment.",
+    "The answers are right. The M that you return is the one from before the segment.",
 )
-def _(W, p, S, theta, weight_y, weight_m):
-    return mac_segment(W, p, S, theta, weight_y, weight_m)[0], W
+def _(M, p, S, theta, weight_y, weight_m):
+    return mac_segment(M, p, S, theta, weight_y, weight_m)[0], M
 
 
 def text_in_segments(draw) -> dict:
     segment = draw.size("segment")
     text = some_text(draw)
-    return text | {"segment": segment} | weights(draw, len(text["W"]))
+    return text | {"segment": segment} | weights(draw, len(text["M"]))
 
 
 @LAB.task(
@@ -458,11 +458,11 @@ def text_in_segments(draw) -> dict:
         "One leak is in the words' part of the mask, one in that of h, one in what the gate is "
         "given. Your 08.4 has none of them.",
         "torch.ones(n, n).tril(1) keeps one diagonal too many. What does the underscore in "
-        "`_, W = write(...)` throw away?",
+        "`_, M = write(...)` throw away?",
     ),
 )
-def causal_mac(W, p, x, theta, segment, weight_y, weight_m):
-    return _in_segments(W, p, x, theta, segment, weight_y, weight_m)
+def causal_mac(M, p, x, theta, segment, weight_y, weight_m):
+    return _in_segments(M, p, x, theta, segment, weight_y, weight_m)
 
 
 LEAKS = {
@@ -472,10 +472,10 @@ LEAKS = {
 }
 
 
-def _in_segments(W, p, x, theta, segment, weight_y, weight_m, leaks=(), start_over=False):
-    outputs, start = [], W
+def _in_segments(M, p, x, theta, segment, weight_y, weight_m, leaks=(), start_over=False):
+    outputs, start = [], M
     for S in x.split(segment):
-        n, W = len(S), start if start_over else W
+        n, M = len(S), start if start_over else M
         p_part, h_part, S_part = segment_mask(n, n, len(p)).tensor_split([len(p), len(p) + n], 1)
         if "the next word" in leaks:
             S_part = torch.ones(n, n).tril(1).bool()
@@ -483,7 +483,7 @@ def _in_segments(W, p, x, theta, segment, weight_y, weight_m, leaks=(), start_ov
             h_part = torch.ones(n, n).bool()
         visible = torch.cat([p_part, h_part, S_part], 1)
         last_M = "the last M" in leaks
-        o, W = _segment(W, p, S, theta, weight_y, weight_m, visible=visible, last_M=last_M)
+        o, M = _segment(M, p, S, theta, weight_y, weight_m, visible=visible, last_M=last_M)
         outputs.append(o)
     return torch.cat(outputs)
 
@@ -508,7 +508,7 @@ for _left in (
 
 @causal_mac.mistake(
     "memory starts over",
-    "Every segment begins with the first W. The memory is handed on from segment to segment: that "
+    "Every segment begins with the first M. The memory is handed on from segment to segment: that "
     "is what it is for.",
 )
 def _(*arguments):
@@ -519,5 +519,5 @@ def _(*arguments):
     "one long segment",
     "The text is read as one segment. Then nothing is recalled from what was written before.",
 )
-def _(W, p, x, theta, segment, weight_y, weight_m):
-    return _in_segments(W, p, x, theta, len(x), weight_y, weight_m)
+def _(M, p, x, theta, segment, weight_y, weight_m):
+    return _in_segments(M, p, x, theta, len(x), weight_y, weight_m)

@@ -101,7 +101,7 @@ def sequence(draw, *batch):
     time, d_value, d_key = draw.tokens(), draw.size("d_value"), draw.size("d_key")
     question, answer = ("queries", "targets") if batch else ("query", "target")
     return {
-        "W": draw.normal(d_value, d_key),
+        "M": draw.normal(d_value, d_key),
         "keys": draw.unit(*batch, time, d_key),
         "values": draw.normal(*batch, time, d_value),
         "theta": draw.gate(*batch, time),
@@ -110,20 +110,20 @@ def sequence(draw, *batch):
     }
 
 
-def after_reading(W, keys, values, theta):
+def after_reading(M, keys, values, theta):
     """The library's memory after all pairs."""
     nothing = torch.zeros_like(theta)[None]
     k, v = keys[None], values[None]
-    return library(k, k, v, theta[None], nothing, nothing, W)[1][0]
+    return library(k, k, v, theta[None], nothing, nothing, M)[1][0]
 
 
-def _after_all_but_the_last(W, keys, values, theta):
+def _after_all_but_the_last(M, keys, values, theta):
     """A theta of 0 writes nothing."""
-    return after_reading(W, keys, values, torch.cat([theta[:-1], torch.zeros_like(theta[-1:])]))
+    return after_reading(M, keys, values, torch.cat([theta[:-1], torch.zeros_like(theta[-1:])]))
 
 
-def _asked(W, query, target):
-    return (W @ query - target).square().sum() / 2
+def _asked(M, query, target):
+    return (M @ query - target).square().sum() / 2
 
 
 @LAB.task(
@@ -133,40 +133,40 @@ def _asked(W, query, target):
     returns="loss []",
     hints=(
         "The write of lab 02 for every pair, then a question. What does each write start from?",
-        "W after a pair is W − theta · (W key − value) keyᵀ. The loss of the answer is ½ ‖W query "
-        "− target‖², with W after the last pair.",
-        "for key, value, step in zip(keys, values, theta): W = …; then the loss. Do not cut "
+        "M after a pair is M − theta · (M key − value) keyᵀ. The loss of the answer is ½ ‖M query "
+        "− target‖², with M after the last pair.",
+        "for key, value, step in zip(keys, values, theta): M = …; then the loss. Do not cut "
         "anything off: the outer loop will differentiate through every write.",
     ),
 )
-def outer_loss(W, keys, values, theta, query, target):
-    return _asked(after_reading(W, keys, values, theta), query, target)
+def outer_loss(M, keys, values, theta, query, target):
+    return _asked(after_reading(M, keys, values, theta), query, target)
 
 
 @outer_loss.mistake(
     "asked too early",
     "The last pair has not been written when the question comes. The memory has read them all.",
 )
-def _(W, keys, values, theta, query, target):
-    return _asked(_after_all_but_the_last(W, keys, values, theta), query, target)
+def _(M, keys, values, theta, query, target):
+    return _asked(_after_all_but_the_last(M, keys, values, theta), query, target)
 
 
 @outer_loss.mistake(
     "surprise at the first weights",
-    "Every surprise is measured with the first W. By the second pair, the memory has already read "
+    "Every surprise is measured with the first M. By the second pair, the memory has already read "
     "one.",
 )
-def _(W, keys, values, theta, query, target):
-    errors = values - keys @ W.T
-    return _asked(W + errors.T @ (theta[:, None] * keys), query, target)
+def _(M, keys, values, theta, query, target):
+    errors = values - keys @ M.T
+    return _asked(M + errors.T @ (theta[:, None] * keys), query, target)
 
 
 @outer_loss.mistake(
     "not a word read",
     "This is the loss of the memory as it was at the start: nothing has been read.",
 )
-def _(W, keys, values, theta, query, target):
-    return _asked(W, query, target)
+def _(M, keys, values, theta, query, target):
+    return _asked(M, query, target)
 
 
 @outer_loss.mistake(
@@ -174,19 +174,19 @@ def _(W, keys, values, theta, query, target):
     "These are the losses of the pairs, which the inner loop makes small. The outer loop has a "
     "loss of its own: how wrong is the answer to the question?",
 )
-def _(W, keys, values, theta, query, target):
+def _(M, keys, values, theta, query, target):
     total = 0
     for t in range(len(keys)):
-        before = _after_all_but_the_last(W, keys[: t + 1], values[: t + 1], theta[: t + 1])
+        before = _after_all_but_the_last(M, keys[: t + 1], values[: t + 1], theta[: t + 1])
         total = total + _asked(before, keys[t], values[t])
     return total
 
 
 @outer_loss.mistake(
-    "starts with zeros", "Your memory starts with zeros. It should start with W, which is learned."
+    "starts with zeros", "Your memory starts with zeros. It should start with M, which is learned."
 )
-def _(W, keys, values, theta, query, target):
-    return outer_loss(torch.zeros_like(W), keys, values, theta, query, target)
+def _(M, keys, values, theta, query, target):
+    return outer_loss(torch.zeros_like(M), keys, values, theta, query, target)
 
 
 @outer_loss.mistake(
@@ -194,13 +194,13 @@ def _(W, keys, values, theta, query, target):
     "The numbers are right, but the memory that is asked is cut off from what it started with, so "
     "that no gradient reaches the start.",
 )
-def _(W, keys, values, theta, query, target):
-    return _asked(after_reading(W, keys, values, theta).detach(), query, target)
+def _(M, keys, values, theta, query, target):
+    return _asked(after_reading(M, keys, values, theta).detach(), query, target)
 
 
 @outer_loss.mistake("factor of one half missing", "There is a factor ½ in front of the square.")
-def _(W, keys, values, theta, query, target):
-    return 2 * outer_loss(W, keys, values, theta, query, target)
+def _(M, keys, values, theta, query, target):
+    return 2 * outer_loss(M, keys, values, theta, query, target)
 
 
 @LAB.task(
@@ -210,24 +210,24 @@ def _(W, keys, values, theta, query, target):
     returns="gradient [d_value, d_key]",
     hints=(
         "Without a write the gradient would be error · queryᵀ, as in lab 02. What does one write "
-        "do to the start's answer? W − theta (W key) keyᵀ = W (I − theta key keyᵀ).",
-        "After two pairs: W (I − θ₁ k₁ k₁ᵀ) (I − θ₂ k₂ k₂ᵀ) query + what does not depend on W. "
-        "The gradient is an outer product of the error and everything to the right of W.",
+        "do to the start's answer? M − theta (M key) keyᵀ = M (I − theta key keyᵀ).",
+        "After two pairs: M (I − θ₁ k₁ k₁ᵀ) (I − θ₂ k₂ k₂ᵀ) query + what does not depend on M. "
+        "The gradient is an outer product of the error and everything to the right of M.",
         "Start with x = query and go backwards through the pairs: x = x − θ (k · x) k, the last "
         "pair first. The gradient is torch.outer(error, x), with the error after all pairs.",
     ),
     forbids=("autograd",),
 )
-def start_gradient(W, keys, values, theta, query, target):
-    return func.grad(outer_loss.reference)(W, keys, values, theta, query, target)
+def start_gradient(M, keys, values, theta, query, target):
+    return func.grad(outer_loss.reference)(M, keys, values, theta, query, target)
 
 
-def _gradient(W, keys, values, theta, query, target, through=lambda n: n.flip(0), at=None):
+def _gradient(M, keys, values, theta, query, target, through=lambda n: n.flip(0), at=None):
     """By hand, with places where something else can be put in.
 
     through: from the numbers of all pairs, in order, to those that the gradient passes
     """
-    after = after_reading(W, keys, values, theta) if at is None else at
+    after = after_reading(M, keys, values, theta) if at is None else at
     x = query
     for i in through(torch.arange(len(keys))):
         x = x - theta[i] * (keys[i] @ x) * keys[i]
@@ -263,10 +263,10 @@ def _(*given):
 
 @start_gradient.mistake(
     "error of the start",
-    "The error is measured with the start W. The question comes when all pairs have been read.",
+    "The error is measured with the start M. The question comes when all pairs have been read.",
 )
-def _(W, *rest):
-    return _gradient(W, *rest, at=W)
+def _(M, *rest):
+    return _gradient(M, *rest, at=M)
 
 
 @start_gradient.mistake(
@@ -279,7 +279,7 @@ def _(*given):
 
 @start_gradient.mistake(
     "transposed outer product",
-    "Rows and columns have changed places: a change of W has W's shape.",
+    "Rows and columns have changed places: a change of M has M's shape.",
 )
 def _(*given):
     return _gradient(*given).T
@@ -290,11 +290,11 @@ def _(*given):
     "The sign inside the write is the wrong way round: what was written takes the start's place, "
     "so x gets smaller along the key.",
 )
-def _(W, keys, values, theta, query, target):
+def _(M, keys, values, theta, query, target):
     x = query
     for i in reversed(range(len(keys))):
         x = x + theta[i] * (keys[i] @ x) * keys[i]
-    return torch.outer(after_reading(W, keys, values, theta) @ query - target, x)
+    return torch.outer(after_reading(M, keys, values, theta) @ query - target, x)
 
 
 def batch_of_sequences(draw):
@@ -305,23 +305,23 @@ def batch_of_sequences(draw):
     "09.4",
     "One outer step",
     inputs=batch_of_sequences,
-    returns="W [d_value, d_key]",
+    returns="M [d_value, d_key]",
     hints=(
-        "Every row of the batch reads its own pairs, and all start with the same W. What do "
+        "Every row of the batch reads its own pairs, and all start with the same M. What do "
         "they have in common that can be changed?",
         "One gradient per row, from start_gradient; their mean; one step against it.",
-        "torch.stack([start_gradient(W, k, v, t, q, y) for k, v, t, q, y in zip(…)]).mean(0), and "
-        "then W − rate · that. What the rows have written is thrown away.",
+        "torch.stack([start_gradient(M, k, v, t, q, y) for k, v, t, q, y in zip(…)]).mean(0), and "
+        "then M − rate · that. What the rows have written is thrown away.",
     ),
 )
-def outer_step(W, keys, values, theta, queries, targets, rate):
+def outer_step(M, keys, values, theta, queries, targets, rate):
     rows = (keys, values, theta, queries, targets)
-    return W - rate * torch.stack([start_gradient(W, *row) for row in zip(*rows)]).mean(0)
+    return M - rate * torch.stack([start_gradient(M, *row) for row in zip(*rows)]).mean(0)
 
 
 @outer_step.mistake("sign of the gradient", "The step goes uphill: the loss grows.")
-def _(W, keys, values, theta, queries, targets, rate):
-    return outer_step(W, keys, values, theta, queries, targets, -rate)
+def _(M, keys, values, theta, queries, targets, rate):
+    return outer_step(M, keys, values, theta, queries, targets, -rate)
 
 
 @outer_step.mistake(
@@ -329,52 +329,52 @@ def _(W, keys, values, theta, queries, targets, rate):
     "The gradients of the rows are added up. Then a batch twice as large takes a step twice as "
     "long: take their mean.",
 )
-def _(W, keys, values, theta, queries, targets, rate):
-    return outer_step(W, keys, values, theta, queries, targets, rate * len(keys))
+def _(M, keys, values, theta, queries, targets, rate):
+    return outer_step(M, keys, values, theta, queries, targets, rate * len(keys))
 
 
 @outer_step.mistake("rate forgotten", "The rate is not used: the whole gradient is subtracted.")
-def _(W, keys, values, theta, queries, targets, rate):
-    return outer_step(W, keys, values, theta, queries, targets, torch.ones_like(rate))
+def _(M, keys, values, theta, queries, targets, rate):
+    return outer_step(M, keys, values, theta, queries, targets, torch.ones_like(rate))
 
 
 @outer_step.mistake(
     "what was read is kept",
     "The step starts from what the rows have written. What a row has read belongs to that row: the "
-    "next batch starts from W, changed by the outer step alone.",
+    "next batch starts from M, changed by the outer step alone.",
 )
-def _(W, keys, values, theta, queries, targets, rate):
-    written = torch.stack([after_reading(W, *row) for row in zip(keys, values, theta)]).mean(0)
-    return written + outer_step(W, keys, values, theta, queries, targets, rate) - W
+def _(M, keys, values, theta, queries, targets, rate):
+    written = torch.stack([after_reading(M, *row) for row in zip(keys, values, theta)]).mean(0)
+    return written + outer_step(M, keys, values, theta, queries, targets, rate) - M
 
 
 @outer_step.mistake(
     "one step per row",
     "Each row takes a step of its own, and the next row starts from there. A batch is one step: "
-    "all of its rows start from the same W.",
+    "all of its rows start from the same M.",
 )
-def _(W, keys, values, theta, queries, targets, rate):
+def _(M, keys, values, theta, queries, targets, rate):
     for row in zip(keys, values, theta, queries, targets):
-        W = W - rate / len(keys) * start_gradient(W, *row)
-    return W
+        M = M - rate / len(keys) * start_gradient(M, *row)
+    return M
 
 
 @outer_step.mistake(
     "batch rows mixed",
-    "The second row reads with the memory that the first one has written. Every row starts with W.",
+    "The second row reads with the memory that the first one has written. Every row starts with M.",
 )
-def _(W, keys, values, theta, queries, targets, rate):
-    gradients, now = [], W
+def _(M, keys, values, theta, queries, targets, rate):
+    gradients, now = [], M
     for row in zip(keys, values, theta, queries, targets):
         gradients.append(start_gradient(now, *row))
         now = after_reading(now, *row[:3])
-    return W - rate * torch.stack(gradients).mean(0)
+    return M - rate * torch.stack(gradients).mean(0)
 
 
 def long_text(draw):
     time, d_value, d_key = draw.tokens(), draw.size("d_value"), draw.size("d_key")
     return {
-        "W": draw.normal(d_value, d_key),
+        "M": draw.normal(d_value, d_key),
         "S": draw.normal(d_value, d_key),
         "keys": draw.unit(time, d_key),
         "values": draw.normal(time, d_value),
@@ -385,36 +385,36 @@ def long_text(draw):
     }
 
 
-def _pieces(W, S, keys, values, theta, eta, alpha, piece, enter, leave=lambda x: x.detach()):
-    """Piece by piece; `enter` makes of (W, S) what a piece starts with, `leave` cuts off."""
+def _pieces(M, S, keys, values, theta, eta, alpha, piece, enter, leave=lambda x: x.detach()):
+    """Piece by piece; `enter` makes of (M, S) what a piece starts with, `leave` cuts off."""
     readings = []
     for first in range(0, len(keys), piece):
         part = (x[None, first : first + piece] for x in (keys, values, theta, eta, alpha))
         k, v, *gates = part
-        y, W, S = library(k, k, v, *gates, *enter(W, S))
-        W, S = W[0], S[0]
+        y, M, S = library(k, k, v, *gates, *enter(M, S))
+        M, S = M[0], S[0]
         readings.append(y[0])
-        W, S = leave(W), leave(S)
-    return torch.cat(readings), W, S
+        M, S = leave(M), leave(S)
+    return torch.cat(readings), M, S
 
 
 @LAB.task(
     "09.5",
     "Carry a state, cut the gradient",
     inputs=long_text,
-    returns=("y [time, d_value]", "W [d_value, d_key]", "S [d_value, d_key]"),
+    returns=("y [time, d_value]", "M [d_value, d_key]", "S [d_value, d_key]"),
     corners=({"piece": 3, "time": 7}, {"piece": 4, "time": 4}, {"piece": 5, "time": 3}),
     hints=(
         "The numbers are those of reading the whole text at once. Only gradients know about "
         "pieces: what must a gradient not pass?",
         "Loop over the tokens. At the end of a piece, and at the end of the text, both parts of "
-        "the state are cut off: W = W.detach(), and S likewise.",
+        "the state are cut off: M = M.detach(), and S likewise.",
         "After token t: (t + 1) % piece == 0 or t + 1 == len(keys). Cut off after the reading, so "
         "that the reading still knows where its memory came from in this piece.",
     ),
 )
-def read_in_pieces(W, S, keys, values, theta, eta, alpha, piece):
-    return _pieces(W, S, keys, values, theta, eta, alpha, piece, lambda W, S: (W, S))
+def read_in_pieces(M, S, keys, values, theta, eta, alpha, piece):
+    return _pieces(M, S, keys, values, theta, eta, alpha, piece, lambda M, S: (M, S))
 
 
 @read_in_pieces.mistake(
@@ -423,7 +423,7 @@ def read_in_pieces(W, S, keys, values, theta, eta, alpha, piece):
     "For a long text that takes too much time and memory: cut the state off where a piece ends.",
 )
 def _(*given):
-    return _pieces(*given, lambda W, S: (W, S), leave=lambda x: x)
+    return _pieces(*given, lambda M, S: (M, S), leave=lambda x: x)
 
 
 @read_in_pieces.mistake(
@@ -435,18 +435,18 @@ def _(*given):
     time, piece = len(given[2]), given[-1]
     ends = iter([*[True] * (2 * (math.ceil(time / piece) - 1)), False, False])
     return _pieces(
-        *given, lambda W, S: (W, S), leave=lambda x: x.detach() if next(ends) else x
+        *given, lambda M, S: (M, S), leave=lambda x: x.detach() if next(ends) else x
     )  # fmt: skip
 
 
 @read_in_pieces.mistake(
     "momentum not cut off",
-    "W is cut off, but S is not: gradients still go back to earlier pieces through the momentum.",
+    "M is cut off, but S is not: gradients still go back to earlier pieces through the momentum.",
 )
 def _(*given):
-    kinds = iter("WS" * len(given[2]))
-    cut = lambda x: x.detach() if next(kinds) == "W" else x  # noqa: E731
-    return _pieces(*given, lambda W, S: (W, S), leave=cut)
+    kinds = iter("MS" * len(given[2]))
+    cut = lambda x: x.detach() if next(kinds) == "M" else x  # noqa: E731
+    return _pieces(*given, lambda M, S: (M, S), leave=cut)
 
 
 @read_in_pieces.mistake(
@@ -455,26 +455,26 @@ def _(*given):
     "that is how gates learn what a write is good for.",
 )
 def _(*given):
-    return _pieces(*given[:-1], 1, lambda W, S: (W, S))
+    return _pieces(*given[:-1], 1, lambda M, S: (M, S))
 
 
 @read_in_pieces.mistake(
     "state dropped",
-    "Every piece starts over with the first W and S. Only the gradient is cut; the state is handed "
+    "Every piece starts over with the first M and S. Only the gradient is cut; the state is handed "
     "on.",
 )
-def _(W, S, *rest):
-    return _pieces(W, S, *rest, lambda *_: (W, S))
+def _(M, S, *rest):
+    return _pieces(M, S, *rest, lambda *_: (M, S))
 
 
 @read_in_pieces.mistake(
     "momentum not carried",
-    "W is handed on, but the momentum starts at zero in every piece but the first.",
+    "M is handed on, but the momentum starts at zero in every piece but the first.",
 )
-def _(W, S, *rest):
+def _(M, S, *rest):
     first = iter([S])
-    enter = lambda W, S: (W, next(first, torch.zeros_like(S)))  # noqa: E731
-    return _pieces(W, S, *rest, enter)
+    enter = lambda M, S: (M, next(first, torch.zeros_like(S)))  # noqa: E731
+    return _pieces(M, S, *rest, enter)
 
 
 @read_in_pieces.mistake(
@@ -483,5 +483,5 @@ def _(W, S, *rest):
     "learned. Cut off the state that is handed on, after the piece has been read.",
 )
 def _(*given):
-    y, W, S = read_in_pieces(*given)
-    return y.detach(), W, S
+    y, M, S = read_in_pieces(*given)
+    return y.detach(), M, S
