@@ -12,7 +12,7 @@
 # ## What you are given
 #
 # Both parts are here in their simplest form: one sequence, no batch, no projections. Tokens are
-# their own queries, keys and values, `[time, dim]`, and the memory is a matrix `W`. Read these few
+# their own queries, keys and values, `[time, dim]`, and the memory is a matrix `M`. Read these few
 # lines before you start: all five tasks are put together from them.
 
 # %%
@@ -29,19 +29,19 @@ def unit(x):
     return x / (x.square().sum(-1, keepdim=True) + 1e-6).sqrt()
 
 
-def ask(W, x):
+def ask(M, x):
     """M*(x): what the memory answers to each token of x. Nothing is written."""
-    return unit(x) @ W.T
+    return unit(x) @ M.T
 
 
-def write(W, x, theta):
-    """M(x): write token after token. Returns the answer after each write, and W after the last."""
+def write(M, x, theta):
+    """M(x): write token after token. Returns the answer after each write, and M after the last."""
     answers = []
     for token in x:
         key = unit(token)
-        W = W + theta * torch.outer(token - W @ key, key)
-        answers.append(W @ key)
-    return torch.stack(answers), W
+        M = M + theta * torch.outer(token - M @ key, key)
+        answers.append(M @ key)
+    return torch.stack(answers), M
 
 
 def attend(x, context, visible):
@@ -68,15 +68,15 @@ def sees(time, window):
 
 
 # %%
-def mal(W, p, x, theta, window):
+def mal(M, p, x, theta, window):
     """Return what MAL answers to each token of x.
 
-    W: [dim, dim]; p: [persistent, dim]; x: [time, dim]; theta: one number; window: whole number.
+    M: [dim, dim]; p: [persistent, dim]; x: [time, dim]; theta: one number; window: whole number.
     Returns [time, dim].
     """
     ### BEGIN SOLUTION
     px = torch.cat([p, x])  # (29)
-    y, _ = write(W, px, theta)  # (30)
+    y, _ = write(M, px, theta)  # (30)
     o = attend(y, y, sees(len(px), window))  # (31)
     return o[len(p) :]
     ### END SOLUTION
@@ -138,17 +138,17 @@ lines(curves, "the number of y", "the gate", x=number)
 
 
 # %%
-def mag(W, p, x, theta, window, weight_y, weight_m):
+def mag(M, p, x, theta, window, weight_y, weight_m):
     """Return what MAG answers to each token of x.
 
-    W: [dim, dim]; p: [persistent, dim]; x: [time, dim]; theta: one number; window: whole number;
+    M: [dim, dim]; p: [persistent, dim]; x: [time, dim]; theta: one number; window: whole number;
     weight_y, weight_m: [dim]. Returns [time, dim].
     """
     ### BEGIN SOLUTION
     px = torch.cat([p, x])  # (26)
     everyone = torch.ones(len(x), len(p), dtype=torch.bool)
     y = attend(x, px, torch.cat([everyone, sees(len(x), window)], 1))  # (27)
-    m, _ = write(W, px, theta)
+    m, _ = write(M, px, theta)
     return gate(y, m[len(p) :], weight_y, weight_m)  # (28)
     ### END SOLUTION
 
@@ -180,20 +180,20 @@ matrices({"MAL": in_mal.float(), "MAG": in_mag.float()}, "word", "p, then the wo
 
 
 # %%
-def mac_segment(W, p, S, theta, weight_y, weight_m):
-    """Return what MAC answers to each token of one segment, and the memory after it: o, W.
+def mac_segment(M, p, S, theta, weight_y, weight_m):
+    """Return what MAC answers to each token of one segment, and the memory after it: o, M.
 
-    W: [dim, dim]; p: [persistent, dim]; S: [time, dim]; theta: one number;
+    M: [dim, dim]; p: [persistent, dim]; S: [time, dim]; theta: one number;
     weight_y, weight_m: [dim]. Returns [time, dim] and [dim, dim].
     """
     ### BEGIN SOLUTION
     n = len(S)
-    h = ask(W, S)  # (21)
+    h = ask(M, S)  # (21)
     causal = torch.ones(n, n, dtype=torch.bool).tril()
     visible = torch.cat([torch.ones(n, len(p), dtype=torch.bool), causal, causal], 1)
     y = S + attend(S, torch.cat([p, h, S]), visible)  # (22), (23)
-    m, W = write(W, y, theta)  # (24)
-    return gate(y, m, weight_y, weight_m), W  # (25)
+    m, M = write(M, y, theta)  # (24)
+    return gate(y, m, weight_y, weight_m), M  # (25)
     ### END SOLUTION
 
 
@@ -206,10 +206,10 @@ check("08.4", mac_segment)
 
 # %%
 S, p, ones = torch.randn(4, 16), torch.randn(2, 16), torch.ones(16)
-W, alike = torch.zeros(16, 16), []
+M, alike = torch.zeros(16, 16), []
 for _ in range(8):
-    alike.append(torch.cosine_similarity(ask(W, S), S).mean())
-    _, W = mac_segment(W, p, S, torch.tensor(0.5), ones, ones)
+    alike.append(torch.cosine_similarity(ask(M, S), S).mean())
+    _, M = mac_segment(M, p, S, torch.tensor(0.5), ones, ones)
 lines({"recalled h and words S": torch.stack(alike)}, "readings before", "cosine")
 
 # %% [markdown]
@@ -220,16 +220,16 @@ lines({"recalled h and words S": torch.stack(alike)}, "readings before", "cosine
 
 
 # %%
-def leaking_mac(W, p, x, theta, segment, weight_y, weight_m):
+def leaking_mac(M, p, x, theta, segment, weight_y, weight_m):
     outputs = []
     for S in x.split(segment):
         n = len(S)
-        h = ask(W, S)
+        h = ask(M, S)
         words = torch.ones(n, n).tril(1)
         visible = torch.cat([torch.ones(n, len(p) + n), words], 1).bool()
         y = S + attend(S, torch.cat([p, h, S]), visible)
-        _, W = write(W, y, theta)
-        outputs.append(gate(y, ask(W, y), weight_y, weight_m))
+        _, M = write(M, y, theta)
+        outputs.append(gate(y, ask(M, y), weight_y, weight_m))
     return torch.cat(outputs)
 
 
@@ -242,12 +242,12 @@ from minititans.experiments.leak import influence
 from minititans.viz.leak import draw_influence
 
 dim, theta = 8, torch.tensor(0.5)
-W, p, x = (torch.randn(n, dim, dtype=torch.float64) for n in (dim, 2, 12))
+M, p, x = (torch.randn(n, dim, dtype=torch.float64) for n in (dim, 2, 12))
 ones = torch.ones(dim, dtype=torch.float64)
 
 
 def moves(mac):
-    return influence(lambda x: mac(W, p, x[0], theta, 4, ones, ones)[None], x[None])
+    return influence(lambda x: mac(M, p, x[0], theta, 4, ones, ones)[None], x[None])
 
 
 draw_influence({"somebody else's": moves(leaking_mac)})
@@ -261,21 +261,21 @@ draw_influence({"somebody else's": moves(leaking_mac)})
 
 
 # %%
-def causal_mac(W, p, x, theta, segment, weight_y, weight_m):
+def causal_mac(M, p, x, theta, segment, weight_y, weight_m):
     """Return what a MAC without a leak answers to each token of x.
 
-    W: [dim, dim]; p: [persistent, dim]; x: [time, dim]; theta: one number; segment: whole number;
+    M: [dim, dim]; p: [persistent, dim]; x: [time, dim]; theta: one number; segment: whole number;
     weight_y, weight_m: [dim]. Returns [time, dim].
     """
     ### BEGIN SOLUTION
     outputs = []
     for S in x.split(segment):
         n = len(S)
-        h = ask(W, S)
+        h = ask(M, S)
         causal = torch.ones(n, n).tril()  # 1: .tril(1) showed the next word
         visible = torch.cat([torch.ones(n, len(p)), causal, causal], 1).bool()  # 2: all of h
         y = S + attend(S, torch.cat([p, h, S]), visible)
-        m, W = write(W, y, theta)  # 3: each token's own answer, not that of the segment's end
+        m, M = write(M, y, theta)  # 3: each token's own answer, not that of the segment's end
         outputs.append(gate(y, m, weight_y, weight_m))
     return torch.cat(outputs)
     ### END SOLUTION

@@ -60,26 +60,26 @@ lines(series, "logit of the right byte above the others", "bits per byte", x=gap
 # %% [markdown]
 # ## 09.2 Read, then be asked
 #
-# Now the two loops. A memory starts with the weights `W`, reads a few pairs with the delta rule of
+# Now the two loops. A matrix memory starts as `M`, reads a few pairs with the delta rule of
 # lab 02, each with its own `theta`, and is then asked a question. The *inner* loop makes the
 # memory right about the pairs. The *outer* loss is how wrong the answer is. For two pairs:
 #
-# $$W_1 = W - \theta_1 (W k_1 - v_1)\, k_1^\top \qquad
-# W_2 = W_1 - \theta_2 (W_1 k_2 - v_2)\, k_2^\top \qquad
-# L = \tfrac12\, \|W_2\, q - y\|^2$$
+# $$M_1 = M - \theta_1 (M k_1 - v_1)\, k_1^\top \qquad
+# M_2 = M_1 - \theta_2 (M_1 k_2 - v_2)\, k_2^\top \qquad
+# L = \tfrac12\, \|M_2\, q - y\|^2$$
 
 
 # %%
-def outer_loss(W, keys, values, theta, query, target):
+def outer_loss(M, keys, values, theta, query, target):
     """Return the loss of the answer after all pairs have been read.
 
-    W: [d_value, d_key], the start; keys: [time, d_key]; values: [time, d_value]; theta: [time];
+    M: [d_value, d_key], the start; keys: [time, d_key]; values: [time, d_value]; theta: [time];
     query: [d_key]; target: [d_value]. Returns [].
     """
     ### BEGIN SOLUTION
     for key, value, step in zip(keys, values, theta):  # inner loop
-        W = W - step * torch.outer(W @ key - value, key)
-    return (W @ query - target).square().sum() / 2
+        M = M - step * torch.outer(M @ key - value, key)
+    return (M @ query - target).square().sum() / 2
     ### END SOLUTION
 
 
@@ -90,26 +90,26 @@ check("09.2", outer_loss)
 # ## 09.3 The gradient at the start
 #
 # How should the *start* change, so that the answer after the writes is better? Write the gradient
-# of $L$ with respect to $W$ in closed form, without autograd. Derive it for two pairs on paper; any
+# of $L$ with respect to $M$ in closed form, without autograd. Derive it for two pairs on paper; any
 # number of them goes the same way. A write can be split into what it takes from the memory and what
 # it adds:
 #
-# $$W_1 = W\,(I - \theta_1\, k_1 k_1^\top) + \theta_1\, v_1 k_1^\top$$
+# $$M_1 = M\,(I - \theta_1\, k_1 k_1^\top) + \theta_1\, v_1 k_1^\top$$
 #
-# Only the first part depends on $W$. Put the second write behind it, then the question, and see
-# what is to the right of $W$.
+# Only the first part depends on $M$. Put the second write behind it, then the question, and see
+# what is to the right of $M$.
 
 
 # %%
-def start_gradient(W, keys, values, theta, query, target):
-    """Return the gradient of `outer_loss` with respect to W, in closed form.
+def start_gradient(M, keys, values, theta, query, target):
+    """Return the gradient of `outer_loss` with respect to M, in closed form.
 
-    W: [d_value, d_key], the start; keys: [time, d_key]; values: [time, d_value]; theta: [time];
+    M: [d_value, d_key], the start; keys: [time, d_key]; values: [time, d_value]; theta: [time];
     query: [d_key]; target: [d_value]. Returns [d_value, d_key].
     """
     ### BEGIN SOLUTION
-    # L = ½ ‖W A₁ A₂ ⋯ q + … − y‖² with A = I − θ k kᵀ: the gradient is error · (A₁ A₂ ⋯ q)ᵀ.
-    after = W
+    # L = ½ ‖M A₁ A₂ ⋯ q + … − y‖² with A = I − θ k kᵀ: the gradient is error · (A₁ A₂ ⋯ q)ᵀ.
+    after = M
     for key, value, step in zip(keys, values, theta):
         after = after - step * torch.outer(after @ key - value, key)
     x = query
@@ -128,11 +128,11 @@ check("09.3", start_gradient)
 # it: the start is not to blame for what has been overwritten.
 
 # %%
-W, value, target = torch.randn(4, 6), torch.randn(2, 4), torch.randn(4)
+M, value, target = torch.randn(4, 6), torch.randn(2, 4), torch.randn(4)
 keys = torch.eye(6)[:2]  # the pairs are read along two axes,
 query = F.normalize(torch.ones(6), dim=0)  # and the question asks along all six
 found = {
-    f"theta = {step}": start_gradient(W, keys, value, torch.full((2,), step), query, target)
+    f"theta = {step}": start_gradient(M, keys, value, torch.full((2,), step), query, target)
     for step in (0.0, 0.5, 1.0)
 }
 matrices(found, rows="value", columns="key")
@@ -142,23 +142,23 @@ print("overwritten directions get no gradient:", bool((found["theta = 1.0"][:, :
 # ## 09.4 One outer step
 #
 # Training takes a batch of such sequences. Each row reads its own pairs and gets its own
-# question, and all of them start with the same `W`. One step of the outer loop moves `W` against
+# question, and all of them start with the same `M`. One step of the outer loop moves `M` against
 # the *mean* of their gradients; `rate` is the length of the step. What the rows have written while
 # they read is thrown away.
 
 
 # %%
-def outer_step(W, keys, values, theta, queries, targets, rate):
-    """Return the start weights after one step of gradient descent on the mean outer loss.
+def outer_step(M, keys, values, theta, queries, targets, rate):
+    """Return where M starts after one step of gradient descent on the mean outer loss.
 
-    W: [d_value, d_key]; keys: [batch, time, d_key]; values: [batch, time, d_value];
+    M: [d_value, d_key]; keys: [batch, time, d_key]; values: [batch, time, d_value];
     theta: [batch, time]; queries: [batch, d_key]; targets: [batch, d_value]; rate: [].
     Returns [d_value, d_key].
     """
     ### BEGIN SOLUTION
     rows = zip(keys, values, theta, queries, targets)
-    gradients = torch.stack([start_gradient(W, *row) for row in rows])
-    return W - rate * gradients.mean(0)
+    gradients = torch.stack([start_gradient(M, *row) for row in rows])
+    return M - rate * gradients.mean(0)
     ### END SOLUTION
 
 
@@ -171,20 +171,20 @@ check("09.4", outer_step)
 
 # %%
 R = torch.randn(4, 6) / 6**0.5  # the rule
-W, untrained, curve = torch.zeros(4, 6), torch.zeros(4, 6), {"trained start": [], "zeros": []}
+M, untrained, curve = torch.zeros(4, 6), torch.zeros(4, 6), {"trained start": [], "zeros": []}
 for _step in range(60):
     keys, queries = F.normalize(torch.randn(16, 3, 6), dim=-1).split([2, 1], 1)
     batch = keys, keys @ R.T, torch.full((16, 2), 0.8), queries[:, 0], queries[:, 0] @ R.T
-    for name, start in (("trained start", W), ("zeros", untrained)):
+    for name, start in (("trained start", M), ("zeros", untrained)):
         curve[name].append(torch.stack([outer_loss(start, *row) for row in zip(*batch)]).mean())
-    W = outer_step(W, *batch, rate=torch.tensor(1.0))
+    M = outer_step(M, *batch, rate=torch.tensor(1.0))
 curve = {name: torch.stack(losses) for name, losses in curve.items()}
 lines(curve, "outer step", "outer loss")
 print("a trained start answers better:", bool(curve["trained start"][-1] < curve["zeros"][-1] / 5))
-matrices({"the rule R": R, "the start it learned": W}, rows="value", columns="key")
+matrices({"the rule R": R, "the start it learned": M}, rows="value", columns="key")
 
 # %% [markdown]
-# What all sequences have in common moves into the start weights. What is special about one sequence
+# What all sequences have in common moves into the start. What is special about one sequence
 # is left to the inner loop. That division of labour is what meta-learning means here.
 #
 # ## 09.5 Carry a state, cut the gradient
@@ -192,8 +192,8 @@ matrices({"the rule R": R, "the start it learned": W}, rows="value", columns="ke
 # A Titan is trained on long texts piece by piece: every piece starts with the memory that the piece
 # before it has left, but its gradient does not go back there. Do this for the full rule of lab 04:
 #
-# $$S_t = \eta_t S_{t-1} - \theta_t u_t \qquad W_t = (1 - \alpha_t)\, W_{t-1} + S_t \qquad
-# y_t = W_t\, k_t$$
+# $$S_t = \eta_t S_{t-1} - \theta_t u_t \qquad M_t = (1 - \alpha_t)\, M_{t-1} + S_t \qquad
+# y_t = M_t\, k_t$$
 #
 # The numbers are those of reading the whole text at once. But whenever a piece of `piece` tokens
 # ends, both parts of the state are cut off from the graph before they are handed on, and so is the
@@ -201,22 +201,22 @@ matrices({"the rule R": R, "the start it learned": W}, rows="value", columns="ke
 
 
 # %%
-def read_in_pieces(W, S, keys, values, theta, eta, alpha, piece):
+def read_in_pieces(M, S, keys, values, theta, eta, alpha, piece):
     """Return all readings and the state to hand on; gradients stay inside a piece.
 
-    W, S: [d_value, d_key], the state before; keys: [time, d_key]; values: [time, d_value];
-    theta, eta, alpha: [time]; piece: a whole number. Returns y [time, d_value], W and S, the last
+    M, S: [d_value, d_key], the state before; keys: [time, d_key]; values: [time, d_value];
+    theta, eta, alpha: [time]; piece: a whole number. Returns y [time, d_value], M and S, the last
     two cut off.
     """
     ### BEGIN SOLUTION
     readings = []
     for t, (key, value) in enumerate(zip(keys, values)):
-        S = eta[t] * S - theta[t] * torch.outer(W @ key - value, key)
-        W = (1 - alpha[t]) * W + S
-        readings.append(W @ key)
+        S = eta[t] * S - theta[t] * torch.outer(M @ key - value, key)
+        M = (1 - alpha[t]) * M + S
+        readings.append(M @ key)
         if (t + 1) % piece == 0:
-            W, S = W.detach(), S.detach()
-    return torch.stack(readings), W.detach(), S.detach()
+            M, S = M.detach(), S.detach()
+    return torch.stack(readings), M.detach(), S.detach()
     ### END SOLUTION
 
 
