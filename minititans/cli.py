@@ -11,7 +11,7 @@ from pathlib import Path
 
 from minititans import __version__, doctor, generation
 from minititans.course.grading import command as grading
-from minititans.experiments.command import add_arguments as add_experiments
+from minititans.experiment_command import add_arguments as add_experiments
 from minititans.training import command as training
 
 

@@ -8,10 +8,20 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
+
+from minititans.machine import (
+    Importer,
+    count,
+    gpu_names,
+    leading_numbers,
+    torch_build,
+    try_import,
+    usable_cores,
+)
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_TORCH = (2, 6)
@@ -24,8 +34,6 @@ INSTALL = (
     "In the folder of this repository run `make setup`, or in your own environment "
     "`pip install -c constraints.txt -e '.[lab,test]'`."
 )
-
-Importer = Callable[[str], ModuleType]
 
 
 @dataclass(frozen=True)
@@ -155,11 +163,7 @@ def look_at_cpu(torch: ModuleType | None) -> Finding:
 def look_at_memory() -> Finding:
     try:
         gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (
-        AttributeError,
-        ValueError,
-        OSError,
-    ):  # Windows has no sysconf, some systems no such key
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, others no such key
         return Finding("memory", present=True, detail="size unknown on this system", required=False)
     return Finding("memory", present=True, detail=f"{gigabytes:.1f} GB", required=False)
 
@@ -211,69 +215,3 @@ def look_at_bubblewrap() -> Finding:
         required=False,
         advice="" if where else advice,
     )
-
-
-# What the functions above are built on.
-
-
-def try_import(name: str, importer: Importer) -> tuple[ModuleType | None, str]:
-    """Import a package; instead of an exception, return None and what went wrong, in one line."""
-    try:
-        return importer(name), ""
-    except ModuleNotFoundError as error:
-        if error.name in (None, name):
-            return None, "not installed"
-        return None, f"installed, but needs {error.name}, which is not"
-    except Exception as error:  # a broken binary package can raise anything while it is imported
-        first_line = (str(error).strip() or "no message").splitlines()[0]
-        return None, f"installed, but cannot be imported: {type(error).__name__}: {first_line}"
-
-
-def torch_build(torch: ModuleType) -> str:
-    if torch.version.cuda:
-        return f"built for CUDA {torch.version.cuda}"
-    if getattr(torch.version, "hip", None):
-        return f"built for ROCm {torch.version.hip}"
-    return "built for the CPU and Apple GPUs" if sys.platform == "darwin" else "built for the CPU"
-
-
-def gpu_names(torch: ModuleType) -> str:
-    """The GPUs that torch can use, as text; empty if there are none."""
-    if torch.cuda.is_available():
-        gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return ", ".join(f"{gpu.name} ({gpu.total_memory / 1e9:.1f} GB)" for gpu in gpus)
-    if torch.backends.mps.is_available():
-        return "Apple GPU (MPS)"
-    return ""
-
-
-def usable_cores() -> int:
-    """Cores this process may run on, which in a container can be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def count(number: int, noun: str) -> str:
-    """
-    >>> count(1, "core"), count(2, "core")
-    ('1 core', '2 cores')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def leading_numbers(version: str) -> tuple[int, ...]:
-    """The dotted numbers that a version begins with.
-
-    >>> leading_numbers("2.13.0+cpu"), leading_numbers("2.6.0a0+git1234")
-    ((2, 13, 0), (2, 6, 0))
-    """
-    numbers = []
-    for part in version.split("+")[0].split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        numbers.append(int(digits))
-        if digits != part:
-            break
-    return tuple(numbers)

@@ -8,21 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from minititans import palette
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "minititans"
 # `with_parameters` must count a model's parameters: it asks the model, when it is called.
 ALLOWED = {("config", "model")}
 # Imported by the command line, which must answer without torch: they import the rest when it runs.
 BEFORE_TORCH = {
-    "cli.py", "config.py", "generation.py", "course/grading/command.py", "experiments/command.py",
+    "cli.py", "config.py", "generation.py", "course/grading/command.py", "experiment_command.py",
     "training/command.py",
 }  # fmt: skip
 LATE = BEFORE_TORCH | {
     "course/grading/zygote.py",  # in the process that is locked in
     "memory/triton/rule.py",  # where Triton is installed
 }
+
+DRAWING = ("matplotlib", "ipywidgets", "IPython", "minititans.palette", "minititans.viz")
+# A trace or a model may be looked at; the forms of the rule and what trains are not for drawing.
+LEARNING = (
+    "torch.nn", "torch.optim", "torch.autograd", "torch.func",
+    *(f"minititans.{name}" for name in (
+        "attention", "relatives", "training", "variants", "memory.chunked", "memory.fast",
+        "memory.neural_memory", "memory.sequential", "memory.scan", "memory.triton",
+    )),
+)  # fmt: skip
 
 
 def order() -> dict[str, int]:
@@ -39,14 +47,15 @@ def room(module: str) -> str | None:
     return parts[1] if len(parts) > 1 else None
 
 
-def imports(path: Path) -> set[str]:
+def imports(path: Path, package: str = "minititans") -> set[str]:
+    """The modules that a file imports, of one package or ("") of all."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return {name for name in found if name.split(".")[0] == "minititans"}
+    return {name for name in found if package in ("", name.split(".")[0])}
 
 
 def rooms() -> list[str]:
@@ -104,10 +113,20 @@ def test_the_memory_needs_nothing_but_what_everything_shares():
     assert found - {"memory", None} <= shared
 
 
-def test_the_palettes_colours_are_written_down_once():
-    colours = {each for each in vars(palette).values() if str(each).startswith("#")}
-    assert len(colours) > 10
+def test_only_the_palette_knows_what_the_colours_are():
+    named = set(re.findall(r"#[0-9A-F]{6}", (PACKAGE / "palette.py").read_text(encoding="utf-8")))
+    assert len(named) > 30
     for file in {*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")}:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         texts = {str(n.value).upper() for n in ast.walk(tree) if isinstance(n, ast.Constant)}
-        assert file.name == "palette.py" or not texts & colours, file
+        colours = {text for text in texts if re.fullmatch(r"#([0-9A-F]{3}|[0-9A-F]{6})", text)}
+        outside = colours if file.is_relative_to(PACKAGE) else colours & named
+        assert file.name == "palette.py" or not outside, f"{file}: {outside}"
+
+
+def test_numbers_are_made_in_experiments_and_drawn_in_viz():
+    """Experiments need nothing to draw with, and viz nothing that learns."""
+    for folder, others in (("experiments", DRAWING), ("viz", LEARNING)):
+        for file in (PACKAGE / folder).rglob("*.py"):
+            found = {name for name in imports(file, "") if name.startswith(others)}
+            assert not found, f"{file.relative_to(ROOT)} imports {found}"

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from minititans.experiments.attention_cost import CostConfig, crossover
 from minititans.experiments.sink import Looks
-from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY
+from minititans.palette import BLUE, GREEN, GREY, INK, MIST, ORANGE, PALE, PURPLE, SKY
 from minititans.viz.charts import NORMAL, SMALL, Box, Series, heatmap, text_width
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.single import single_chart
@@ -26,7 +26,7 @@ def draw_masks(masks: dict[str, Tensor], prefix: int = 0) -> Drawing:
         drawing.add(Text(x, y - 14, title, NORMAL, bold=True))
         for i, line in enumerate(mask.tolist()):
             for j, seen in enumerate(line):
-                colour = (GREEN if j < min(prefix, first) else BLUE) if seen else "#EEEEEE"
+                colour = (GREEN if j < min(prefix, first) else BLUE) if seen else MIST
                 drawing.add(Rect(x + j * cell, y + i * cell, cell - 1, cell - 1, colour))
         middle = x + mask.shape[1] * cell / 2
         drawing.add(Text(middle, y + rows * cell + 18, "sees", SMALL, "middle", GREY))
@@ -81,7 +81,7 @@ SHARES = {  # of a head's attention: field of `Looks`, words, colour
     "first": ("the first token", INK),
     "before": ("the token before", SKY),
     "own": ("itself", BLUE),
-    "rest": ("all others", "#DDDDDD"),
+    "rest": ("all others", PALE),
 }
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from minititans.experiments.text_reading import TextReading, read_text, state_after
 from minititans.model import TitansLM
 from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PALE, PURPLE, RED
-from minititans.viz.charts import NORMAL, SMALL, Box, round_up
+from minititans.viz.axis import round_up
+from minititans.viz.charts import NORMAL, SMALL, Box
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import WIDE, Explorer, choice, explorer, player
 

@@ -9,11 +9,21 @@ nothing else. Every notebook shows the picture with the part lit that it is abou
 
 from dataclasses import dataclass
 
-from minititans.palette import BLUE, INK, LIGHT_BLUE, ORANGE, WHITE
+from minititans.palette import (
+    BLUE,
+    DARK_ORANGE,
+    DIM,
+    EDGE,
+    INK,
+    LIGHT_BLUE,
+    LIGHT_ORANGE,
+    MIST,
+    ORANGE,
+    WHITE,
+)  # fmt: skip
 from minititans.viz.charts import Box, arrow, text_width
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 
-FAINT, EDGE = "#9A9A9A", "#C8C8C8"  # the words and the lines of what is not lit
 WIDTH, HEIGHT, GAP = 90, 54, 20  # of a box, and between two of them
 LEFT, MIDDLE, BELOW = 18, 72, 164  # the first column; the tops of the two rows
 
@@ -28,9 +38,9 @@ class Kind:
     ink: str = INK
 
 
-COMPUTED = Kind("#EDEDED", WHITE, INK)
+COMPUTED = Kind(MIST, WHITE, INK)
 READING = Kind(BLUE, LIGHT_BLUE, BLUE, WHITE)  # changes while reading
-TRAINING = Kind(ORANGE, "#FDF3DF", "#B87F00")  # learned in training
+TRAINING = Kind(ORANGE, LIGHT_ORANGE, DARK_ORANGE)  # learned in training
 
 # name: column, row, title, formula, kind
 BOXES = {
@@ -84,7 +94,7 @@ def place(name: str) -> Box:
 def _box(drawing: Drawing, name: str, lit: bool) -> None:
     _, _, title, formula, kind = BOXES[name]
     box = place(name)
-    ink = kind.ink if lit else FAINT
+    ink = kind.ink if lit else DIM
     middle = box.x + box.width / 2
     drawing.add(
         Rect(box.x, box.y, box.width, box.height, kind.lit if lit else kind.pale),
@@ -137,7 +147,7 @@ def _arrow(drawing: Drawing, points, lit: bool, words: str = "", x: float = 0) -
     if words:
         (_, y), length = points[-2], text_width(words) + 10
         drawing.add(Rect(x - length / 2, y - 8, length, 16, WHITE))
-        drawing.add(Text(x, y + 4.5, words, 13, "middle", INK if lit else FAINT))
+        drawing.add(Text(x, y + 4.5, words, 13, "middle", INK if lit else DIM))
 
 
 def _cards(drawing: Drawing, name: str, words: str, shift: float, lit: bool) -> None:
@@ -147,7 +157,7 @@ def _cards(drawing: Drawing, name: str, words: str, shift: float, lit: bool) -> 
         card = Box(box.x + offset, box.y - offset, box.width, box.height)
         drawing.add(Rect(card.x, card.y, card.width, card.height, kind.pale))
         drawing.add(_frame(card, kind.edge if lit else EDGE, 1.6 if lit else 1))
-    ink = INK if lit else FAINT
+    ink = INK if lit else DIM
     drawing.add(Text(box.x + shift, box.y - 14, words, 13, colour=ink, bold=lit))
 
 

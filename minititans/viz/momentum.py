@@ -8,7 +8,7 @@ from torch import Tensor
 
 from minititans.experiments.momentum import EventTrace, half_life, read_event
 from minititans.experiments.ringing import behaviour
-from minititans.palette import BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED
+from minititans.palette import BLUE, COLOURS, GREEN, GREY, LIGHT_GREEN, ORANGE, PURPLE, RED
 from minititans.viz.charts import Box, Series, chart
 from minititans.viz.drawing import Drawing, Rect, Text
 from minititans.viz.explorer import Explorer, choice, explorer, player, slider
@@ -16,7 +16,7 @@ from minititans.viz.single import single_chart
 
 # A colour for each way to write, the same in every figure.
 WITH, SAME_THETA, SAME_TOTAL = BLUE, RED, ORANGE
-BAND = "#DDF1E9"  # behind the tokens of the event
+BAND = LIGHT_GREEN  # behind the tokens of the event
 LOWEST, HIGHEST = -3.0, 4.0  # what is written beyond is cut off
 
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from minititans.experiments.figures import NAMES
 from minititans.experiments.needle_fading import DEPTHS, LENGTHS
 from minititans.memory.trace import Trace
-from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PALE, PURPLE, RED, WHITE
+from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PALE, PALE_BLUE, PURPLE, RED, WHITE
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import ASK, KEYS, MARK, NOISE, VALUES
 from minititans.viz.charts import NORMAL, SMALL, Box, Series, add_legend, chart, heatmap, text_width
 from minititans.viz.drawing import Drawing, Rect, Text
+from minititans.viz.models import NAMES
 from minititans.viz.needle_found import TRAINED
 
 NOISE_WORDS = (  # a sentence, and 24 more
@@ -24,7 +24,7 @@ CITIES = "Oslo Rome Lima Cairo Delhi Paris Quito Accra Bern Minsk Kyiv Seoul Tun
 LOOK = {  # fill and ink of a word: noise, a needle, a question, an answer that counts
     "noise": (WHITE, GREY),
     "needle": (ORANGE, INK),
-    "question": ("#CFE3F1", INK),
+    "question": (PALE_BLUE, INK),
     "answer": (BLUE, WHITE),
 }
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from IPython.display import Markdown
 
 from minititans.experiments import paper
-from minititans.experiments.figures import LOOKS, NAMES, OTHERS
 from minititans.experiments.needle_training import NeedleConfig
 from minititans.experiments.results import Result, by_variant, summary
 from minititans.palette import GREY
 from minititans.tasks.needle import Needle
 from minititans.viz.charts import Box, Series, add_legend, chart
 from minititans.viz.drawing import Drawing
+from minititans.viz.models import LOOKS, NAMES, OTHERS
 
 KINDS = {"pk": "A passkey", "n": "A number", "w": "A word"}
 TRAINED = max(NeedleConfig().lengths)  # tokens in the longest haystack of our training

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import torch
 
-from minititans.experiments.figures import NAMES
 from minititans.experiments.needle_fading import Fading
-from minititans.palette import BLUE, GREY, INK, ORANGE, PALE, RED
+from minititans.palette import BLUE, FAINT, GREY, INK, ORANGE, PALE, PAPER, RED
 from minititans.tasks.needle import VALUES, Needle
 from minititans.viz.charts import NORMAL, SMALL, Box, Series, chart
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, choice, explorer, player, steps
+from minititans.viz.models import NAMES
 from minititans.viz.needle import word
 
 WIDTH = 2 + Needle("pk").value_tokens  # tokens of a needle
@@ -59,8 +59,8 @@ def _when(known: bool, after: int) -> str:
 def _haystack(drawing: Drawing, box: Box, place: int, moment: int, end: int) -> None:
     """The whole text as a bar, dark as far as it has been read."""
     share = box.width / end
-    drawing.add(Rect(box.x, box.y, box.width, box.height, "#F2F2F2", PALE))
-    drawing.add(Rect(box.x, box.y, moment * share, box.height, "#B8B8B8"))
+    drawing.add(Rect(box.x, box.y, box.width, box.height, PAPER, PALE))
+    drawing.add(Rect(box.x, box.y, moment * share, box.height, FAINT))
     drawing.add(Rect(box.x + place * share - 2, box.y - 4, 6, box.height + 8, RED))
     x, y = box.x + moment * share, box.y + box.height
     drawing.add(Line(((x, box.y - 4), (x, y + 8)), BLUE, 3))

@@ -1,12 +1,12 @@
 """A memory of two layers as a picture: the way forward, the error's way back, the surprises."""
 
-from minititans.palette import BLUE, INK, LIGHT_BLUE, RED, WHITE
+from minititans.palette import BLUE, GREY, INK, LIGHT_BLUE, PALE_RED, RED, WHITE
 from minititans.viz.charts import NORMAL, SMALL
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 
 WIDTH, HEIGHT, GAP, LEFT = 118, 56, 32, 16
 FORWARD, BACK, SURPRISE = 92, 200, 290  # tops of the three rows
-GREY, WEIGHTS, ERRORS = "#555555", LIGHT_BLUE, "#FBE9DD"
+WEIGHTS, ERRORS = LIGHT_BLUE, PALE_RED
 
 
 def draw_network(residual: bool = False) -> Drawing:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from minititans.experiments.plane import RULES, STORY, Plane, watch
 from minititans.palette import BLUE, FAINT, GREEN, GREY, INK, PALE, RED
-from minititans.viz.charts import NORMAL, SMALL, Box, arrow, round_up
+from minititans.viz.axis import round_up
+from minititans.viz.charts import NORMAL, SMALL, Box, arrow
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, choice, explorer, player, slider
 

@@ -4,7 +4,8 @@ from torch import Tensor
 
 from minititans.experiments.stepping import STORY, Steps, step_through, story
 from minititans.palette import BLUE, FAINT, GREY, INK, NOW_BLUE, PALE, PAST_BLUE
-from minititans.viz.charts import NORMAL, SMALL, Box, bars, colour_scale, heatmap, round_up
+from minititans.viz.axis import round_up
+from minititans.viz.charts import NORMAL, SMALL, Box, bars, colour_scale, heatmap
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
 

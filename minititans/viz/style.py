@@ -9,7 +9,7 @@ from minititans.palette import COLOURS
 
 @contextmanager
 def house_style():
-    """Use as `with house_style(): fig, ax = plt.subplots()`."""
+    """`with house_style(): fig, ax = plt.subplots()`, or `@house_style()` above a function."""
     settings = {
         "axes.prop_cycle": plt.cycler(color=COLOURS),
         "axes.spines.top": False,

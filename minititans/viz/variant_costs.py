@@ -1,10 +1,10 @@
 """What the variants cost, as pictures."""
 
-from minititans.experiments.figures import LOOKS
 from minititans.experiments.variant_costs import ATTENTION, VariantCost
 from minititans.palette import INK
 from minititans.viz.charts import Box, Series, add_legend, chart
 from minititans.viz.drawing import Drawing
+from minititans.viz.models import LOOKS
 
 COLOURS = {name: LOOKS[name.lower()][0] for name in ("MAC", "MAG", "MAL", "LMM")}
 COLOURS[ATTENTION] = INK

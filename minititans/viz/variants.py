@@ -1,10 +1,9 @@
-"""The four variants as pictures: boxes and arrows, alone or with what flows through at a word.
+"""What flows through each of the four variants, word by word.
 
-`draw_variant` shows which part feeds which. `draw_flow` shows the same with real vectors in the
-boxes, and above it what the memory wrote and recalled, and where attention looked.
+The boxes and arrows of `diagrams` with real vectors in them, and above what the memory wrote and
+recalled, and where attention looked.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -22,113 +21,16 @@ from minititans.palette import (
     PALE,
     PAPER,
     PAST_BLUE,
-    PURPLE,
     WHITE,
 )
-from minititans.viz.charts import NORMAL, SMALL, Box, arrow, levels
-from minititans.viz.drawing import Drawing, Line, Pixels, Rect, Text
+from minititans.viz.charts import NORMAL, SMALL, Box
+from minititans.viz.diagrams import DIAGRAMS, add_diagram
+from minititans.viz.diagrams import draw_variant as draw_variant  # a notebook takes it from here
+from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, steps
 
 # What attention can look at, and its colour.
 KINDS = {"persistent": GREEN, "retrieved": ORANGE, "tokens": BLUE}
-WIDTH, HEIGHT, STEP = 104, 60, 129  # of a box, and from column to column
-PLAIN, MEMORY, ATTENTION = (PAPER, INK), (BLUE, WHITE), (PURPLE, INK)  # fill, letters
-LEARNED = (KINDS["persistent"], WHITE)
-
-
-@dataclass(frozen=True)
-class Part:
-    """A box of a diagram. shows: the vector of a `Flow` that comes out; white: its white number."""
-
-    column: float
-    row: float
-    title: str
-    formula: str
-    look: tuple[str, str] = PLAIN
-    shows: str = ""
-    white: float = 0.0
-
-
-@dataclass(frozen=True)
-class Diagram:
-    """arrows: from, to, the way ("straight", "over" or "under"), and what flows there."""
-
-    title: str
-    parts: dict[str, Part]
-    arrows: tuple[tuple[str, str, str, str], ...]
-
-
-DIAGRAMS = {
-    "LMM": Diagram(
-        "LMM: the memory alone",
-        {
-            "x": Part(1, 0.25, "words", "x", shows="x"),
-            "p": Part(1, 1.2, "persistent", "p, read first", LEARNED),
-            "M": Part(3, 0.25, "memory", "M(p ‖ x)", MEMORY, "y"),
-            "o": Part(5, 0.25, "output", "o = y", shows="o"),
-        },
-        (("x", "M", "straight", ""), ("p", "M", "elbow", ""), ("M", "o", "straight", "y")),
-    ),
-    "MAL": Diagram(
-        "MAL, memory as a layer: one after the other",
-        {
-            "x": Part(0, 0.25, "words", "x", shows="x"),
-            "p": Part(0, 1.2, "persistent", "p, read first", LEARNED),
-            "M": Part(2, 0.25, "memory", "y = M(p ‖ x)", MEMORY, "y"),
-            "A": Part(4, 0.25, "window", "SW-Attn(y)", ATTENTION, "attention"),
-            "o": Part(6, 0.25, "output", "o", shows="o"),
-        },
-        (
-            ("x", "M", "straight", ""), ("p", "M", "elbow", ""), ("M", "A", "straight", "y"),
-            ("A", "o", "straight", ""),
-        ),
-    ),
-    "MAG": Diagram(
-        "MAG, memory as a gate: side by side",
-        {
-            "x": Part(0, 0.7, "words", "x", shows="x"),
-            "p": Part(1.3, 0.7, "persistent", "p ‖ x", LEARNED),
-            "A": Part(2.9, 0.1, "window", "SW-Attn*(p ‖ x)", ATTENTION, "y"),
-            "M": Part(2.9, 1.3, "memory", "M(p ‖ x)", MEMORY, "M(x)"),
-            "G": Part(4.5, 0.7, "gate", "y ⊗ M(p ‖ x)", PLAIN, "gate", 1.0),
-            "o": Part(6, 0.7, "output", "o", shows="o"),
-        },
-        (
-            ("x", "p", "straight", ""), ("p", "A", "elbow", ""), ("p", "M", "elbow", ""),
-            ("A", "G", "elbow", "y"), ("M", "G", "elbow", "m"), ("G", "o", "straight", ""),
-        ),
-    ),
-    "MAC": Diagram(
-        "MAC, memory as a context: asked before attention looks",
-        {
-            "x": Part(0, 0.7, "a segment", "S", shows="x"),
-            "R": Part(1, 0.7, "recall", "h = M*(S)", MEMORY, "h"),
-            "p": Part(2, 0.7, "context", "p ‖ h ‖ S", LEARNED),
-            "A": Part(3, 0.7, "attention", "y = S + Attn", ATTENTION, "y"),
-            "M": Part(4, 0.7, "memory", "M ← M(y)", MEMORY, "M(y)"),
-            "G": Part(5, 0.7, "gate", "y ⊗ M*(y)", PLAIN, "gate", 1.0),
-            "o": Part(6, 0.7, "output", "o", shows="o"),
-        },
-        (
-            ("x", "R", "straight", ""), ("R", "p", "straight", "h"), ("p", "A", "straight", ""),
-            ("A", "M", "straight", "y"), ("M", "G", "straight", "m"), ("G", "o", "straight", ""),
-            ("x", "p", "under", "S"), ("A", "G", "under", "y"),
-            ("M", "R", "over", "M, for the next segment"),
-        ),
-    ),
-}  # fmt: skip
-
-
-def draw_variant(name: str) -> Drawing:
-    """The parts of a variant and what feeds what.
-
-    >>> draw_variant("MAG")
-    Drawing(900 × 205)
-    """
-    drawing = Drawing(900, 205)
-    drawing.add(Text(14, 20, DIAGRAMS[name].title, NORMAL, bold=True))
-    _diagram(drawing, 22, name)
-    return drawing
 
 
 def draw_flow(flow: Flow, word: int) -> Drawing:
@@ -139,7 +41,7 @@ def draw_flow(flow: Flow, word: int) -> Drawing:
     _written(drawing, Box(208, 34, 672, 46), flow, t)
     _attended(drawing, Box(208, 108, 672, 22), flow, t)
     _recalled(drawing, Box(208, 198, 672, 52), flow, t)
-    _diagram(drawing, 288, flow.name, flow, t)
+    add_diagram(drawing, 288, flow.name, flow, t)
     return drawing
 
 
@@ -225,52 +127,6 @@ def _recalled(drawing: Drawing, box: Box, flow: Flow, t: int) -> None:
         middle = box.x + (i + 0.5) * slot
         drawing.add(Text(middle, bottom + 17, word, SMALL, "middle", bold=strong))
     drawing.add(Line(((box.x, bottom), (box.x + box.width, bottom)), INK, 1))
-
-
-def _diagram(drawing: Drawing, y: float, name: str, flow: Flow | None = None, t: int = 0) -> None:
-    diagram = DIAGRAMS[name]
-    boxes = {
-        key: Box(14 + STEP * part.column, y + 8 + 84 * part.row, WIDTH, HEIGHT)
-        for key, part in diagram.parts.items()
-    }
-    for start, end, way, words in diagram.arrows:
-        _connect(drawing, boxes[start], boxes[end], way, words)
-    for key, part in diagram.parts.items():
-        box, (fill, ink) = boxes[key], part.look
-        middle, small = box.x + WIDTH / 2, 13 if len(part.formula) < 15 else 12
-        drawing.add(
-            Rect(box.x, box.y, WIDTH, HEIGHT, fill, INK),
-            Text(middle, box.y + 19, part.title, 13, "middle", ink, bold=True),
-            Text(middle, box.y + 37, part.formula, small, "middle", ink),
-        )
-        if flow is not None and part.shows:
-            vectors = flow.parts[part.shows].numpy() - part.white
-            strip = levels(vectors[t : t + 1], float(np.abs(vectors).max()))
-            drawing.add(Pixels(box.x + 5, box.y + HEIGHT - 15, WIDTH - 10, 10, strip))
-            drawing.add(Rect(box.x + 5, box.y + HEIGHT - 15, WIDTH - 10, 10, stroke=GREY))
-        if flow is not None and part.shows == "gate":
-            gate = flow.parts["gate"][t]
-            words = f"times {float(gate.min()):.2f} to {float(gate.max()):.2f}"
-            drawing.add(Text(middle, box.y - 8, words, 12, "middle", GREY))
-
-
-def _connect(drawing: Drawing, a: Box, b: Box, way: str, words: str) -> None:
-    right, left = (a.x + WIDTH, a.y + HEIGHT / 2), (b.x, b.y + HEIGHT / 2)
-    if way == "straight":
-        points, label = (right, left), ((right[0] + left[0]) / 2, right[1] - 6)
-    elif way == "elbow":  # across, up or down, across
-        x = (right[0] + left[0]) / 2
-        points, label = (right, (x, right[1]), (x, left[1]), left), (right[0] + 9, right[1] - 6)
-    else:
-        over = way == "over"
-        edge, line = (0, a.y - 24) if over else (HEIGHT, a.y + HEIGHT + 24)
-        # Beside the middle, so that two arrows at one box do not touch.
-        x, far = a.x + WIDTH / 2 + (0 if over else 12), b.x + WIDTH / 2 - (0 if over else 12)
-        points = (x, a.y + edge), (x, line), (far, line), (far, b.y + edge)
-        label = ((x + far) / 2, line - 6)
-    arrow(drawing, points, INK, 1.6, "6 4" if way == "over" else "")
-    if words:
-        drawing.add(Text(*label, words, SMALL, "middle"))
 
 
 @lru_cache(maxsize=1)

@@ -3,15 +3,26 @@
 from torch import Tensor
 
 from minititans.experiments.views import ATTENTION, MEMORY, NOT, PERSISTENT, views
-from minititans.palette import BLUE, GREEN, GREY, INK, ORANGE, PAPER, WHITE
+from minititans.palette import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALE_BLUE,
+    PALE_GREEN,
+    PALE_ORANGE,
+    PAPER,
+    WHITE,
+)  # fmt: skip
 from minititans.viz.charts import NORMAL, SMALL, Box, text_width
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
 
 CHANNELS = {  # full colour, pale colour, words
-    ATTENTION: (BLUE, "#CFE3F0", "attention"),
-    MEMORY: (ORANGE, "#FBE9C3", "the memory"),
-    PERSISTENT: (GREEN, "#CBEADF", "attention to persistent tokens"),
+    ATTENTION: (BLUE, PALE_BLUE, "attention"),
+    MEMORY: (ORANGE, PALE_ORANGE, "the memory"),
+    PERSISTENT: (GREEN, PALE_GREEN, "attention to persistent tokens"),
 }
 TITLES = {
     "transformer": "Transformer",

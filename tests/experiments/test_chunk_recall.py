@@ -9,9 +9,9 @@ from minititans.cli import main
 from minititans.config import TitansConfig
 from minititans.experiments import chunk_recall
 from minititans.experiments.chunk_recall import ChunkConfig, Recall
-from minititans.experiments.figures import chunk_figure
 from minititans.model import TitansLM
 from minititans.tasks.needle import Needle, generator
+from minititans.viz.results import chunk_figure
 
 SETTINGS = TitansConfig("lmm", vocab_size=64, dim=16, layers=1, heads=1, chunk_size=4)
 

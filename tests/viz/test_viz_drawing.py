@@ -9,7 +9,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 
-from minititans.viz.charts import Box, Series, _Axis, bars, chart, colour_scale, heatmap, levels
+from minititans.viz.axis import Axis
+from minititans.viz.charts import Box, Series, bars, chart, colour_scale, heatmap, levels
 from minititans.viz.drawing import PALETTE, Drawing, Line, Pixels, Rect, Text, palette_png
 
 BOX = Box(50, 60, 200, 100)
@@ -81,7 +82,7 @@ def test_a_logarithmic_axis_makes_equal_ratios_equal_distances():
 def test_ticks_are_few_and_within_the_limits(low, high, log):
     if log:
         low = max(low, high / 1e9)
-    axis = _Axis((low, high), 0, 100, log)
+    axis = Axis((low, high), 0, 100, log)
     ticks = axis.ticks(count=6)
     assert all(-0.01 <= place <= 100.01 for place, _ in ticks)
     assert 2 <= len(ticks) <= 12 or (log and high / low < 2)

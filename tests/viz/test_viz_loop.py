@@ -4,7 +4,7 @@ import pytest
 
 from minititans.viz.charts import text_width
 from minititans.viz.drawing import Rect, Text
-from minititans.viz.loop import BOXES, FAINT, PARTS, draw_loop, place
+from minititans.viz.loop import BOXES, DIM, PARTS, draw_loop, place
 
 LABELS = {
     "forgetting": "α: how much is forgotten",
@@ -20,7 +20,7 @@ def lit(drawing) -> set[str]:
     }
     words = [s for s in drawing.shapes if isinstance(s, Text) and s.text in title]
     assert len(words) == len(PARTS)
-    return {title[text.text] for text in words if text.colour != FAINT}
+    return {title[text.text] for text in words if text.colour != DIM}
 
 
 @pytest.mark.parametrize("name", PARTS)

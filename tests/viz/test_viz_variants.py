@@ -10,10 +10,11 @@ from minititans.experiments.dataflow import NAMES, SENTENCE
 from minititans.experiments.leak import CAUSAL, LITERAL, Noise, NoiseConfig
 from minititans.experiments.variant_costs import ATTENTION, VariantCost, VariantCostConfig
 from minititans.viz.charts import levels
+from minititans.viz.diagrams import DIAGRAMS, draw_variant
 from minititans.viz.drawing import Drawing, Line, Pixels, Rect, Text
 from minititans.viz.leak import SHRINK, draw_influence, draw_noise
 from minititans.viz.variant_costs import COLOURS, draw_variant_costs
-from minititans.viz.variants import DIAGRAMS, draw_flow, draw_variant, flows, variant_explorer
+from minititans.viz.variants import draw_flow, flows, variant_explorer
 
 each_variant = pytest.mark.parametrize("name", NAMES)
 

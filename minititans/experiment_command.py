@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needle.add_argument("--full", action="store_true",
                         help="seeds 10, 11 and 12, on which nothing was tuned")  # fmt: skip
     needle.add_argument("--steps", type=int,
-                        help="of the first attempt to train (default: 1400); a model that has not "
-                        "learned the task starts over with twice as many")  # fmt: skip
+                        help="of the first attempt to train (default: 1400; for n and w, 2800); "
+                        "a model that has not learned starts over with twice as many")  # fmt: skip
     needle.add_argument("--lr", type=float, help="highest learning rate (default: by model)")
     needle.add_argument("--read-at", type=numbers, metavar="N,N,...",
                         help="lengths to test at, 64 haystacks each (default: 128 each of 24, 256, "
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_needle(arguments: argparse.Namespace) -> int:
     from minititans.experiments import needle, results
-    from minititans.experiments.figures import needle_figure
+    from minititans.viz.results import needle_figure
 
     given = {name: getattr(arguments, name) for name in ("steps", "lr")}
     changes = {name: value for name, value in given.items() if value is not None}
@@ -130,7 +130,7 @@ def run_depth(arguments: argparse.Namespace) -> int:
 
 def run_alive(arguments: argparse.Namespace) -> int:
     from minititans.experiments import alive
-    from minititans.experiments.figures import alive_figure
+    from minititans.viz.results import alive_figure
 
     given = {name: getattr(arguments, name) for name in ("after", "layers", "kinds")}
     try:
@@ -150,7 +150,7 @@ def run_alive(arguments: argparse.Namespace) -> int:
 
 def run_chunk(arguments: argparse.Namespace) -> int:
     from minititans.experiments import chunk_recall
-    from minititans.experiments.figures import chunk_figure
+    from minititans.viz.results import chunk_figure
 
     config, folder = chunk_recall.ChunkConfig(seeds=arguments.seeds), arguments.out
     try:

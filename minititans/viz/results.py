@@ -1,4 +1,4 @@
-"""Figures of the experiments: from a table of numbers to a matplotlib figure, nothing else."""
+"""Figures of stored results: from a table of numbers to a matplotlib figure."""
 
 from collections.abc import Iterable
 from itertools import cycle
@@ -9,33 +9,11 @@ from minititans.experiments.alive import Alive
 from minititans.experiments.chunk_recall import ChunkConfig, Recall
 from minititans.experiments.needle import NeedleConfig
 from minititans.experiments.results import Result, by_variant, summary
-from minititans.palette import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
+from minititans.palette import BLUE, GREEN, GREY, MIST, ORANGE, PALE, RED
 from minititans.tasks.needle import Needle
+from minititans.viz.models import LOOKS, NAMES, OTHERS
+from minititans.viz.style import house_style
 
-# Okabe and Ito's colours, which differ for every kind of colour vision; each model has a marker
-# and a line style as well, so that the figure also reads in grey.
-LOOKS = {
-    "mac": (BLUE, "o", "-"),
-    "mag": (GREEN, "s", "-"),
-    "mal": (PURPLE, "^", "-"),
-    "lmm": (RED, "D", "-"),
-    "swa": (SKY, "v", "--"),
-    "transformer": (BLACK, "X", "--"),
-    "deltanet": (ORANGE, "P", ":"),
-    "gated_deltanet": ("#999933", "*", ":"),
-    "mamba2": ("#882255", "p", ":"),
-}
-OTHERS = [
-    ("#44AA99", "h", ":"),
-    ("#332288", "<", "-."), ("#117733", ">", "-."), ("#661100", "d", "-."), ("#888888", "8", "-."),
-    ("#AA4499", "H", ":"), ("#6699CC", "x", ":"), ("#994F00", "+", "-."), ("#5D3A9B", "1", "-."),
-]  # fmt: skip
-NAMES = {
-    "mac": "MAC", "mag": "MAG", "mal": "MAL", "lmm": "LMM", "swa": "sliding window",
-    "transformer": "Transformer", "deltanet": "DeltaNet", "gated_deltanet": "Gated DeltaNet",
-    "mamba2": "Mamba-2", "lmm-matrix": "LMM, a matrix", "lmm-frozen": "LMM, frozen chunks",
-    "lmm-plain": "LMM, plain layers", "lmm-forgets": "LMM, α from 0.001",
-}  # fmt: skip
 TITLES = {
     "pk": "Finding a passkey in repetitive noise",
     "n": "Finding a number in varied noise",
@@ -43,6 +21,7 @@ TITLES = {
 }
 
 
+@house_style()
 def needle_figure(
     results: list[Result], config: NeedleConfig, only: Iterable[str] | None = None
 ) -> Figure:
@@ -68,14 +47,14 @@ def needle_figure(
             label=NAMES.get(variant, variant),
         )  # fmt: skip
     chance = 100 * Needle(config.kind).chance
-    axes.axhline(chance, color="#777777", linestyle=(0, (1, 2)), linewidth=2)
+    axes.axhline(chance, color=GREY, linestyle=(0, (1, 2)), linewidth=2)
     axes.text(
         1.01, chance, f"chance\n{chance:.2g} %", transform=axes.get_yaxis_transform(),
-        va="center", fontsize=13, color="#555555",
+        va="center", fontsize=13, color=GREY,
     )  # fmt: skip
     longest = max(config.lengths)
-    axes.axvspan(axes.get_xlim()[0] / 2, longest * 1.2, color="#eeeeee", zorder=0)
-    axes.annotate(f"trained up to {longest}", (longest * 1.25, 104), fontsize=13, color="#555555")
+    axes.axvspan(axes.get_xlim()[0] / 2, longest * 1.2, color=MIST, zorder=0)
+    axes.annotate(f"trained up to {longest}", (longest * 1.25, 104), fontsize=13, color=GREY)
     ticks = sorted({length for runs in groups.values() for length, *_ in summary(runs)})
     axes.set_xscale("log", base=2)
     axes.set_xlim(ticks[0] * 0.8, ticks[-1] * 1.25)
@@ -85,12 +64,12 @@ def needle_figure(
     axes.set_xlabel("length of the haystack in tokens", fontsize=17)
     axes.set_ylabel("needles found", fontsize=17)
     axes.set_title(TITLES[config.kind], fontsize=19)
-    axes.grid(axis="y", color="#dddddd")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right center", fontsize=15, frameon=False)
+    axes.grid(axis="y", color=PALE)
+    figure.legend(loc="outside right center", fontsize=15)
     return figure
 
 
+@house_style()
 def chunk_figure(found: list[Recall], config: ChunkConfig) -> Figure:
     """Needles found against the chunk size, one panel per model."""
     models = list(dict.fromkeys(each.model for each in found))
@@ -110,14 +89,14 @@ def chunk_figure(found: list[Recall], config: ChunkConfig) -> Figure:
         axes.set_xticks(config.sizes, map(str, config.sizes))
         axes.set_title(NAMES.get(model, model))
         axes.set_xlabel("tokens in a chunk")
-        axes.grid(axis="y", color="#dddddd")
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel(f"needles found at {config.length:,} tokens (%)")
+        axes.grid(axis="y", color=PALE)
+        panels[0].set_ylabel(f"needles found at {config.length:,} tokens (%)")
     panels[0].set_ylim(-3, 103)
-    panels[0].legend(frameon=False)
+    panels[0].legend()
     return figure
 
 
+@house_style()
 def alive_figure(found: list[Alive]) -> Figure:
     """How much a probe teaches against the tokens read, one panel per kind of layer."""
     kinds = list(dict.fromkeys(each.layers for each in found))
@@ -137,9 +116,8 @@ def alive_figure(found: list[Alive]) -> Figure:
         axes.set_xticks(each.after, [f"{n:,}" for n in each.after])
         axes.set_title(titles[kind])
         axes.set_xlabel("tokens read before the new text")
-        axes.grid(axis="y", color="#dddddd")
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("loss removed by reading it eight times (%)")
+        axes.grid(axis="y", color=PALE)
+        panels[0].set_ylabel("loss removed by reading it eight times (%)")
     panels[0].set_ylim(bottom=-1)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
     return figure
