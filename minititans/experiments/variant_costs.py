@@ -3,27 +3,30 @@
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from minititans.attention import WindowAttention
+from minititans.experiments.attention_cost import count_numbers, full_attention
 from minititans.experiments.timing import fastest
 from minititans.memory import NeuralMemory
 from minititans.state import State
-from minititans.variants import LMM, MAC, MAG, MAL, PrefixedAttention
+from minititans.variants import LMM, MAC, MAG, MAL
 
 ATTENTION = "attention alone"  # over the whole text, for comparison
+PIECE = 1024  # tokens that are read at once when only the state matters
 
 
 @dataclass(frozen=True)
 class VariantCostConfig:
-    """Single layers, as in a model of the default size."""
+    """Single layers, of the sizes at which `attention_cost` compares attention and memory."""
 
     dim: int = 64
     heads: int = 4
     depth: int = 2
-    chunk_size: int = 16
+    chunk_size: int = 64
     span: int = 64  # MAC's segment, and the window of MAG and MAL
     persistent: int = 4
-    lengths: tuple[int, ...] = (128, 512, 2048)
+    lengths: tuple[int, ...] = (256, 1024, 4096, 16384)
     rounds: int = 2
 
 
@@ -50,7 +53,7 @@ def layers(config: VariantCostConfig) -> dict[str, nn.Module]:
         "MAG": MAG(*sizes, memory(), config.span, config.persistent),
         "MAL": MAL(*sizes, memory(), config.span, config.persistent),
         "LMM": LMM(config.dim, memory(), config.persistent),
-        ATTENTION: PrefixedAttention(*sizes, None, config.persistent),
+        ATTENTION: WindowAttention(*sizes, window=None),
     }
 
 
@@ -60,27 +63,29 @@ def variant_costs(config: VariantCostConfig) -> VariantCost:
     made = layers(config)
     rng = torch.Generator().manual_seed(0)
     texts = [torch.randn(1, n, config.dim, generator=rng) for n in config.lengths]
-    seconds = fastest(
-        {(name, len(x[0])): lambda layer=layer, x=x: layer(x)
-         for name, layer in made.items() for x in texts},
-        config.rounds,
-    )  # fmt: skip
+    sides = {
+        (name, len(x[0])): lambda layer=layer, x=x: answer(layer, x)
+        for name, layer in made.items()
+        for x in texts
+    }
+    seconds = fastest(sides, config.rounds)
     return VariantCost(
         config,
         {name: sum(p.numel() for p in layer.parameters()) for name, layer in made.items()},
         # One token short of a segment's end, where MAC has most to keep.
-        {name: [numbers_in(layer(x[:, :-1])[1]) for x in texts] for name, layer in made.items()},
+        {name: [numbers_after(layer, x[:, :-1]) for x in texts] for name, layer in made.items()},
         {name: [seconds[name, n] for n in config.lengths] for name in made},
     )
 
 
-def numbers_in(state: State) -> int:
-    """How many numbers a state holds; a tensor that is there twice counts once.
+def answer(layer: nn.Module, x: Tensor) -> Tensor:
+    """What a layer answers to a whole text; full attention in the fastest way there is."""
+    return full_attention(layer, x) if isinstance(layer, WindowAttention) else layer(x)[0]
 
-    >>> from minititans.attention import WindowState
-    >>> numbers_in(WindowState(torch.zeros(1, 2, 3, 4), torch.zeros(1, 2, 3, 4), position=3))
-    48
-    """
-    sizes = []
-    state.map(lambda tensor: sizes.append(tensor.numel()) or tensor)
-    return sum(sizes)
+
+def numbers_after(layer: nn.Module, x: Tensor) -> int:
+    """How many numbers the layer's state holds after a text."""
+    state: State | None = None
+    for piece in x.split(PIECE, dim=1):
+        _, state = layer(piece, state)
+    return count_numbers(state)

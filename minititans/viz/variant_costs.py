@@ -15,7 +15,7 @@ def draw_variant_costs(cost: VariantCost) -> Drawing:
     drawing, lengths = Drawing(900, 370), cost.config.lengths
     for x, table, unit, title, ylabel, ylim in (
         (80, cost.seconds, 1e3, "Time to read a text", "milliseconds", None),
-        (540, cost.state, 1.0, "Numbers to keep", "numbers in the state", (5e3, 5e5)),
+        (540, cost.state, 1.0, "Numbers to keep", "numbers in the state", (4e3, 4e6)),
     ):
         series = [
             Series(lengths, [unit * number for number in table[name]], name, colour,

@@ -133,7 +133,7 @@ def test_parameters_and_states_are_the_sum_of_their_parts():
     assert cost.parameters["MAL"] == cost.parameters["LMM"] + of_attention + d  # one norm
     assert cost.parameters["MAG"] == cost.parameters["LMM"] + of_attention + 2 * d  # two
     assert cost.parameters["MAC"] == cost.parameters["MAG"]
-    assert cost.parameters[ATTENTION] == of_attention + config.persistent * d
+    assert cost.parameters[ATTENTION] == of_attention
     # A window keeps keys and values of all but one token; MAC's segment those of words and h, and
     # the memory's two layers as they were before.
     window, before = 2 * (span - 1) * d, 2 * config.heads * (d // config.heads) ** 2

@@ -118,7 +118,8 @@ def test_the_losses_of_every_seed_and_both_futures_are_drawn():
 
 def test_costs_have_a_line_for_each_variant():
     table = {name: [1.0, 2.0, 3.0] for name in COLOURS}
-    cost = VariantCost(VariantCostConfig(), dict.fromkeys(COLOURS, 1), table, table)
+    config = VariantCostConfig(lengths=(16, 32, 64))
+    cost = VariantCost(config, dict.fromkeys(COLOURS, 1), table, table)
     drawing = draw_variant_costs(cost)
     assert {*NAMES, ATTENTION, "milliseconds", "numbers in the state"} <= set(drawing.texts())
     assert (
