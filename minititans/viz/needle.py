@@ -84,7 +84,7 @@ def draw_inside(trace: Trace, tokens: Tensor, place: int, title: str) -> Drawing
     """
     time = len(tokens)
     first, last = max(0, place - 6), min(time, place + 10)
-    drawing = Drawing(900, 628)
+    drawing = Drawing(900, 600)
     drawing.add(Text(80, 22, title, NORMAL, bold=True))
     for number, (name, words, log_y) in enumerate((
         ("surprise", "surprise: how wrong its expectation was", False),
@@ -95,8 +95,8 @@ def draw_inside(trace: Trace, tokens: Tensor, place: int, title: str) -> Drawing
         ylim = (heads.min() / 2, 2 * heads.max()) if log_y else (0.0, 1.1 * heads.max())
         top = number == 0
         for box, span, dots, label in (
-            (Box(80, 100 + 172 * number, 440, 100), (0, time), 0, words),
-            (Box(590, 100 + 172 * number, 290, 100), (first, last), 3, ""),
+            (Box(80, 98 + 163 * number, 440, 94), (0, time), 0, words),
+            (Box(590, 98 + 163 * number, 290, 94), (first, last), 3, ""),
         ):
             part = torch.arange(*span)
             series = [
@@ -113,7 +113,7 @@ def draw_inside(trace: Trace, tokens: Tensor, place: int, title: str) -> Drawing
     for at in range(first, last):
         x = 590 + 290 * (at - first) / (last - 1 - first)
         noise = int(tokens[at]) in NOISE
-        name = Text(x + 4, 556, word(int(tokens[at])), SMALL, "end", GREY if noise else INK,
+        name = Text(x + 4, 530, word(int(tokens[at])), SMALL, "end", GREY if noise else INK,
                     bold=not noise, upwards=True)  # fmt: skip
         drawing.add(name)
     return drawing
@@ -135,7 +135,7 @@ def draw_losing(
     add_legend(drawing, 50, 20, samples[:3])
     add_legend(drawing, 50, 42, samples[3:])
     for x, title, words, values, ticks in (
-        (66, "An old needle", "tokens since the needle", old, (256, 1024, 4096)),
+        (66, "An old needle", "tokens since the needle", old, (512, 2048, 8192)),
         (370, "A new needle, 256 tokens old", "noise read before it", new, (16, 256, 4096)),
     ):
         series = [Series(*xy, "", colours[name], dots=3) for name, xy in values.items()]

@@ -22,11 +22,11 @@ TRAINED = max(NeedleConfig().lengths)  # tokens in the longest haystack of our t
 
 
 def draw_found(results: Mapping[str, list[Result]], names: Sequence[str]) -> Drawing:
-    """The paper's table 2 beside ours, one row of charts per kind of needle.
+    """The paper's table 2 above ours, one column of charts per kind of needle.
 
     results: by kind; names: of the models to show, as far as they are there
     """
-    drawing = Drawing(900, 64 + 290 * len(results))
+    drawing = Drawing(900, 600)
     there = {name for found in results.values() for name in by_variant(found)}
     shown = [name for name in names if name in there | paper.TABLE_2["pk"].keys()]
     looks = [Series([], [], NAMES.get(name, name), *look(name)) for name in shown]
@@ -35,8 +35,9 @@ def draw_found(results: Mapping[str, list[Result]], names: Sequence[str]) -> Dra
     add_legend(drawing, 30, 20, looks[:half])
     add_legend(drawing, 30, 42, looks[half:])
     reach = max(x for found in results.values() for each in found for x in lengths(each))
-    ticks = [x for x in (0.5, 1, 2, 4, 16, 64, 256, 1024, 4096) if x <= reach]
-    for row, (kind, found) in enumerate(results.items()):
+    every = (0.5, 1, 2, 4, 16, 64) if reach < 256 else (1, 4, 16, 64, 512, 4096)
+    ticks = [x for x in every if x <= reach]
+    for column, (kind, found) in enumerate(results.items()):
         theirs = [
             Series([n / paper.TRAINED for n in paper.LENGTHS], shares, name, *look(name), dots=4)
             for name, shares in paper.TABLE_2[kind].items()
@@ -46,11 +47,13 @@ def draw_found(results: Mapping[str, list[Result]], names: Sequence[str]) -> Dra
         ours = [each for name, runs in groups.items() for each in lines_of(name, runs, shown)]
         chance = 100 * Needle(kind).chance
         ours.append(Series([0.45, 1.3 * reach], [chance, chance], "", *GUESSING))
-        for x, who, series in ((80, "the paper's table 2", theirs), (530, "ours", ours)):
+        for y, who, series in ((90, "the paper", theirs), (364, "ours", ours)):
             chart(
-                drawing, Box(x, 94 + 290 * row, 350, 180), series, title=f"{KINDS[kind]}: {who}",
-                xlim=(0.45, 1.3 * reach), ylim=(0, 104), log_x=True, legend=False, xticks=ticks,
-                xlabel="length ÷ longest text in training", ylabel="needles found (%)",
+                drawing, Box(66 + 288 * column, y, 240, 180), series,
+                title=f"{KINDS[kind]}: {who}", xlim=(0.45, 1.3 * reach), ylim=(0, 104),
+                log_x=True, legend=False, xticks=ticks,
+                xlabel="length ÷ longest text in training" if y > 90 else "",
+                ylabel="" if column else "needles found (%)",
             )  # fmt: skip
     return drawing
 
@@ -94,7 +97,7 @@ def lines_of(name: str, runs: list[Result], among: Sequence[str] = ()) -> list[S
 
 
 def found_tables(results: Mapping[str, list[Result]], names: Sequence[str]) -> Markdown:
-    """Needles found in per cent, one table per kind: the paper's at 4 times, and all of ours.
+    """Needles found in percent, one table per kind: the paper's at 4 times, and all of ours.
 
     An error is one standard error: over the seeds, or over haystacks where there is one seed.
     """

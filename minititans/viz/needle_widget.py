@@ -14,6 +14,7 @@ from minititans.viz.models import NAMES
 from minititans.viz.needle import word
 
 WIDTH = 2 + Needle("pk").value_tokens  # tokens of a needle
+SHARED = ("places", "moments", "facts")  # what two readings must share to be compared
 
 
 def draw_fading(fadings: Mapping[str, Fading], names: tuple[str, str], place: int, moment: int):
@@ -99,12 +100,19 @@ def fading_explorer(
 ) -> Explorer:
     """Choose two models and the needle's place, then play: the noise goes on.
 
-    fadings: by model, all of the same places and moments, computed beforehand
+    fadings: by model, all of the same haystacks and moments, computed beforehand
     """
     either = fadings[left]
+    for name, each in fadings.items():
+        same = (torch.equal(getattr(each, part), getattr(either, part)) for part in SHARED)
+        if not all(same):
+            raise ValueError(
+                f"fadings: {name!r} read other haystacks than {left!r}, expected the same for all"
+            )
     places = sorted(set(either.places.tolist()))
     moments = either.moments.tolist()
-    options = [(NAMES.get(name, name), name) for name in fadings]
+    order = [name for name in NAMES if name in fadings] + [n for n in fadings if n not in NAMES]
+    options = [(NAMES.get(name, name), name) for name in order]
 
     def draw(asked: int, place: int, left: str, right: str) -> Drawing:
         return draw_fading(fadings, (left, right), place, moments[asked - 1])

@@ -52,10 +52,10 @@ def test_lines_are_means_over_seeds_with_bars_of_one_standard_error():
     assert bars[-1].y == pytest.approx([50, 90])  # the spread of two seeds
 
 
-def test_the_paper_and_ours_are_side_by_side_for_each_kind():
+def test_the_paper_is_above_ours_for_each_kind():
     runs = {kind: [result("lmm", 10, (1.0, 1.0, 0.9, 0.8))] for kind in ("pk", "w")}
     texts = draw_found(runs, ("lmm", "mamba2")).texts()
-    for words in ("A passkey: ours", "A word: ours", "A passkey: the paper's table 2", "Mamba-2"):
+    for words in ("A passkey: ours", "A word: ours", "A passkey: the paper", "Mamba-2"):
         assert words in texts
     assert "MAC" not in texts and "A number: ours" not in texts
 
@@ -154,3 +154,19 @@ def test_the_widget_draws_at_every_corner():
     before = widget.picture.value
     widget.controls["asked"].value = 3
     assert widget.picture.value != before and widget.controls["asked"].player is not None
+
+
+def test_the_widget_offers_every_reading_in_the_order_of_the_other_figures():
+    names = ("lmm-plain", "transformer", "ours", "lmm", "deltanet", "mac")
+    widget = fading_explorer(
+        {name: fading([[1.0] * 3] * 2) for name in names}, "lmm", "lmm-plain", place=4, moment=16
+    )
+    offered = [label for label, _ in widget.controls["left"].options]
+    assert offered == ["MAC", "LMM", "Transformer", "DeltaNet", "LMM, plain layers", "ours"]
+
+
+def test_readings_of_different_haystacks_are_not_compared():
+    mine = fading([[1.0] * 3] * 2)
+    other = Fading(mine.places + 1, mine.moments, mine.facts, mine.said)
+    with pytest.raises(ValueError, match="'mac' read other haystacks than 'lmm'"):
+        fading_explorer({"lmm": mine, "mac": other}, "lmm", "mac", place=4, moment=16)
