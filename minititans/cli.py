@@ -89,7 +89,7 @@ def run_progress(arguments: argparse.Namespace) -> int:
         return 1
     if arguments.reset:
         old = reset(folder)
-        print(f"Progress starts over. The old file is {old}." if old else "There was none yet.")
+        print(f"Progress starts over. The old file is {old}." if old else "No progress to reset.")
         return 0
     progress(folder)
     return 0

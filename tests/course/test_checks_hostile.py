@@ -209,7 +209,7 @@ MISBEHAVIOUR = [
     (lambda W, key, value: [], "type", "is a list"),
     (lambda W, key, value: (W, W), "type", "2 results, expected 1: u [d_value, d_key]"),
     (lambda W, key, value: [[W]], "type", "a list or tuple with one thing in it"),
-    (lambda W, key, value: [W], "type", "bracket or a comma too many"),
+    (lambda W, key, value: [W], "type", "an extra bracket or comma"),
     (lambda W, key, value: W.to(torch.complex128), "type", "u is a tensor of complex numbers"),
     (contains_itself, "type", "a list"),
     (lambda W, key, value: W.to_sparse(), "type", "sparse"),

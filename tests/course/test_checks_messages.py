@@ -116,7 +116,7 @@ def test_complex_numbers_and_numpy_are_called_what_they_are():
     assert "u is a tensor of complex numbers, expected u [d_value, d_key]" in message
     assert "a NumPy array" in said("02.3", lambda *pair: surprise(*pair).detach().numpy())
     assert "a NumPy number" in said("02.1", lambda *pair: np.float64(1.0))
-    assert "bracket or a comma too many" in said("02.3", lambda *pair: (surprise(*pair),))
+    assert "an extra bracket or comma" in said("02.3", lambda *pair: (surprise(*pair),))
 
 
 def test_results_are_counted_and_named_as_the_task_names_them():

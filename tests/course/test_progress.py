@@ -128,7 +128,7 @@ def test_the_command_shows_the_same_and_resets(course, capsys):
     assert load(course) == Progress() and not (course / NAME).exists()
     assert json.loads((course / "progress.old.json").read_text())["passed"] == ["04.4"]
     assert main(["progress", "--reset"]) == 0
-    assert "There was none yet." in capsys.readouterr().out
+    assert "No progress to reset." in capsys.readouterr().out
     assert main(["progress", "--folder", str(course / "nowhere")]) == 1
 
 

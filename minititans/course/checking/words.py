@@ -85,7 +85,7 @@ def structure_difference(task: Task, attempt: Attempt, right: Attempt) -> tuple[
     if len(attempt.values) == 1 and len(right.values) == 1 and name_of(attempt) != name_of(right):
         return "type", (
             f"It returns a list or tuple with one thing in it, expected just that: {wanted}. "
-            "Is there a bracket or a comma too many?"
+            "Is there an extra bracket or comma?"
         )
     if attempt.values.keys() != right.values.keys():
         return "type", _other_results(task, attempt, right)

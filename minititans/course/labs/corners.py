@@ -1,8 +1,8 @@
-"""Inputs at which wrong answers show, and which no check leaves to chance.
+"""Inputs that bring wrong answers to light, and that no check leaves to chance.
 
-Every task gets these by itself: each axis of size 1 alone, each gate exactly 0 and exactly 1, for
-all tokens and for one in the middle, each other tensor all zeros, the same key again and again. A
-task adds corners of its own where it has more, as `corners=({"eta": 1.0, "time": 6}, …)`.
+Every task gets these automatically: each axis of size 1 alone, each gate exactly 0 and exactly 1,
+for all tokens and for one in the middle, each other tensor all zeros, the same key again and again.
+A task adds corners of its own where it has more, as `corners=({"eta": 1.0, "time": 6}, …)`.
 """
 
 from typing import Any

@@ -45,7 +45,7 @@ def hebbian_write(M, key, value):
 @hebbian_write.mistake(
     "transposed outer product",
     "Rows and columns are swapped. M answers with a value when it is multiplied by a key: which of "
-    "the two has to run along its rows?",
+    "the two must run along its rows?",
 )
 def _(M, key, value):
     return M + torch.outer(key, value)
@@ -67,8 +67,8 @@ def _(M, key, value):
 
 @hebbian_write.mistake(
     "number by number",
-    "Here value and key are multiplied number by number. Every number of the value has to meet "
-    "every number of the key.",
+    "Here value and key are multiplied number by number. Every number of the value must be "
+    "multiplied by every number of the key.",
 )
 def _(M, key, value):
     return M + value * key
@@ -107,7 +107,7 @@ def _(M, query):
 
 @read.mistake(
     "products not summed",
-    "The products are right, but each row of them has to become one number: add them up.",
+    "The products are right, but each row of them must become one number: add them up.",
 )
 def _(M, query):
     return M * query
@@ -134,7 +134,7 @@ def pairs(draw):
     hints=(
         "Start with a matrix of zeros and write one pair after another. Which sum do you end with?",
         "M = Σ_t value_t key_tᵀ. A sum over a shared index is what a matrix product does.",
-        "The shared index is time, so time has to be in the middle: [d_value, time] times "
+        "The shared index is time, so time belongs in the middle: [d_value, time] times "
         "[time, d_key].",
     ),
     forbids=("loop",),

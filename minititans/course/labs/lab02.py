@@ -82,7 +82,7 @@ def _(M, key, value):
         "PyTorch can differentiate your loss. With respect to which of its arguments?",
         "torch.func.grad(associative_loss) is a function: it takes what the loss takes and returns "
         "the gradient with respect to the first argument.",
-        "With torch.autograd.grad instead, pass create_graph=True: the answer has to stay "
+        "With torch.autograd.grad instead, pass create_graph=True: the answer must stay "
         "differentiable, because training will differentiate through it.",
     ),
 )
@@ -92,7 +92,7 @@ def surprise_by_autograd(M, key, value):
 
 @surprise_by_autograd.mistake(
     "cut off from the graph",
-    "Training has to differentiate this surprise once more, so the graph must be kept.",
+    "Training will differentiate this surprise once more, so the graph must be kept.",
 )
 def _(M, key, value):
     return surprise_by_autograd(M, key, value).detach()
@@ -117,7 +117,8 @@ def _(M, key, value):
 
 
 @surprise_by_autograd.mistake(
-    "factor of two", "Everything is twice too large: did you differentiate the loss with the ½?"
+    "factor of two",
+    "Everything is twice as large as it should be: did you differentiate the loss with the ½?",
 )
 def _(M, key, value):
     return 2 * surprise_by_autograd(M, key, value)
@@ -161,7 +162,8 @@ def _(M, key, value):
 
 
 @surprise.mistake(
-    "factor of two", "Everything is twice too large: what does the ½ in the loss do to the 2?"
+    "factor of two",
+    "Everything is twice as large as it should be: what does the ½ in the loss do to the 2?",
 )
 def _(M, key, value):
     return 2 * surprise(M, key, value)
@@ -228,7 +230,7 @@ def _(M, key, value, theta):
 @delta_write.mistake(
     "old value not removed",
     "The new value is added, but the old answer stays: this is Hebb's rule with a step size. What "
-    "the memory answers now has to be removed.",
+    "the memory answers so far must be removed.",
 )
 def _(M, key, value, theta):
     return M + theta * torch.outer(value, key)
@@ -304,8 +306,8 @@ def _(key):
     inputs=sequences("theta"),
     returns="y [batch, time, d_value]",
     hints=(
-        "Every row of the batch has a memory of its own, and all start with the same M. What has "
-        "to be carried from token to token?",
+        "Every row of the batch has a memory of its own, and all start with the same M. What "
+        "must be carried from token to token?",
         "Two loops are fine: rows, then tokens. In the inner one: write the pair, then read with "
         "the query, then keep the answer.",
         "delta_write gives the next M of this row. torch.stack puts the readings together, first "

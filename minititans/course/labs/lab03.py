@@ -321,7 +321,7 @@ def _(*inputs):
 
 @momentum_memory.mistake(
     "momentum starts over",
-    "The momentum starts at zero for every token, so nothing lingers. What has to be set before "
+    "The momentum starts at zero for every token, so nothing lingers. What must be set before "
     "the loop over tokens?",
 )
 def _(*inputs):

@@ -238,7 +238,7 @@ def _(tokens):
 
 @alpha_for_half_life.mistake(
     "approximation for small alpha",
-    "A good approximation for small alpha, but not exact: for one token alpha has to be ½.",
+    "A good approximation for small alpha, but not exact: for one token alpha must be ½.",
 )
 def _(tokens):
     return 0.6931471805599453 / tokens

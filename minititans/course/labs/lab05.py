@@ -190,7 +190,7 @@ def _(W1, W2, key, value):
 
 @layer_errors.mistake(
     "transposed matrix",
-    "Going forward, W2 maps hidden to value. Going back, value has to be mapped to hidden.",
+    "Going forward, W2 maps hidden to value. Going back, value must be mapped to hidden.",
 )
 def _(W1, W2, key, value):
     e2 = layer_errors(W1, W2, key, value)[1]

@@ -26,8 +26,8 @@ def tokens(draw) -> int:
     corners=({"gate": 0.01, "time": 12},),
     hints=(
         "Write P for three tokens on paper. What is in row t that is not in row t − 1?",
-        "Row t is row t − 1 times gate[t], with a 1 added on the diagonal. Above the diagonal all "
-        "is zero: a later write is not in an earlier memory.",
+        "Row t is row t − 1 times gate[t], with a 1 added on the diagonal. Above the diagonal "
+        "everything is zero: a later write is not in an earlier memory.",
         "Build it row by row and torch.stack. Or: a matrix that holds gate[t] below the diagonal "
         "and 1 elsewhere, cumprod down the columns, tril. Do not divide: a gate may be 0.",
     ),
@@ -71,7 +71,7 @@ def _(gate):
 
 @segment_products.mistake(
     "something above the diagonal",
-    "Below the diagonal all is well. Above it everything has to be 0: what is written later is not "
+    "Below the diagonal all is well. Above it everything must be 0: what is written later is not "
     "there yet.",
 )
 def _(gate):

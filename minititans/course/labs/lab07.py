@@ -341,7 +341,7 @@ def _(p, to_query, to_key, to_value):
 
 @feed_forward.mistake(
     "the queries' projection is missing",
-    "These are the keys of p, but x is not a query: it still has to go through to_query, and "
+    "These are the keys of p, but x is not a query: it must still go through to_query, and "
     "W_K x has no other place for it.",
 )
 def _(p, to_query, to_key, to_value):

@@ -236,9 +236,9 @@ def _gradient(M, keys, values, theta, query, target, through=lambda n: n.flip(0)
 
 @start_gradient.mistake(
     "not through the writes",
-    "This is the gradient with respect to the memory *after* all writes. To reach the start it has "
-    "to go back through them: where a write has replaced what the start said, the start no longer "
-    "matters.",
+    "This is the gradient with respect to the memory *after* all writes. To reach the start it "
+    "must go back through them: where a write has replaced what the start said, the start no "
+    "longer matters.",
 )
 def _(*given):
     return _gradient(*given, through=lambda n: n[:0])
@@ -451,7 +451,7 @@ def _(*given):
 
 @read_in_pieces.mistake(
     "cut off at every token",
-    "The gradient is cut off at every token. Inside a piece it has to go back through the writes: "
+    "The gradient is cut off at every token. Inside a piece it must go back through the writes: "
     "that is how gates learn what a write is good for.",
 )
 def _(*given):

@@ -47,7 +47,7 @@ class Task:
     gradients: whether derivatives with respect to the arguments are compared too
     forbids:   "autograd", "loop": ways to the right numbers that the task's text rules out
     corners:   inputs that are in every check, beside those that every task has (see corners.py)
-    never_zero: arguments for which a tensor of zeros is no question
+    never_zero: arguments for which a tensor of zeros makes no sense
     """
 
     id: str
@@ -114,7 +114,7 @@ class Task:
         return fixed + [Draw(seed, case) for case in RANDOM if seed is not None]
 
     def of_length(self, tokens: int) -> dict[str, Any]:
-        """The arguments of the large case, with so many tokens."""
+        """The arguments of the large case, with this many tokens."""
         return self.inputs(Draw(FIXED_SEED, LARGE, tokens))
 
 
