@@ -156,7 +156,7 @@ def shown(value: Any) -> str:
     """A value as an error shows it: short, whatever it is."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no whole number of more than 4300 digits
+    except ValueError:  # Python does not print whole numbers of more than 4300 digits
         text = ""
     short = 0 < len(text) <= 60 and "\n" not in text
     return text if short else f"a value of type {type(value).__name__}"

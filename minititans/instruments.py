@@ -60,7 +60,7 @@ def switch_memory(
                    and answers from there; it learns nothing from the text. Persistent tokens belong
                    to the start, and are still written
 
-    To take away the state as well needs no switch: pass None in its place.
+    Taking away the state as well needs no switch: pass None in its place.
 
     >>> import torch
     >>> memory = NeuralMemory(dim=8, heads=2)

@@ -1,4 +1,4 @@
-"""What there is to ask a machine: packages, versions, GPUs, cores. Imports nothing by itself."""
+"""What a machine has: packages, versions, GPUs, cores. Imports nothing by itself."""
 
 import os
 import sys

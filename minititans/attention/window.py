@@ -19,7 +19,7 @@ from minititans.tensors import POSITION
 
 @dataclass(frozen=True)
 class WindowState(KeysAndValues):
-    """The last keys and values that the next token can still see, and how many tokens passed."""
+    """The last keys and values that the next token can still see, and how many were read."""
 
     keys: Tensor  # [batch, heads, at most window - 1, dim_head], rotated
     values: Tensor

@@ -1,1 +1,1 @@
-"""One file an experiment: a function from a configuration to a table of numbers."""
+"""One file per experiment: a function from a configuration to a table of numbers."""

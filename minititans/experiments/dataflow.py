@@ -1,7 +1,7 @@
 """Inside the four variants while they read a sentence: what each part gives at every word.
 
-The layers are not trained. To make it readable what their memory recalls, three things in it are
-set by hand: the key is the word before, the value is the word itself, and queries are made like
+The layers are not trained. To make what their memory recalls readable, three things in it are set
+by hand: the key is the word before, the value is the word itself, and queries are made like
 keys. Such a memory stores what came after each word: asked "red", it answers with what followed
 "red". All four variants have the same memory and the same persistent tokens.
 

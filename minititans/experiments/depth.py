@@ -2,7 +2,7 @@
 
 A memory reads the pairs of one map, one after another, and must predict the value of each pair
 before it reads it. Its starting weights and its three gates are meta-learned, by Adam through
-`fast`, so that it predicts a map it has never met well after a few pairs. Layers and gates are
+`fast`, so that a few pairs are enough to predict a map it has never met. Layers and gates are
 those of `NeuralMemory`: residual, the last one exact, surprises written in shares. Seeds are heads:
 the three memories of three seeds are side by side in each tensor and never interact.
 """

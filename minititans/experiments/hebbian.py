@@ -1,4 +1,4 @@
-"""A matrix that remembers pairs: what it answers, and how much the other pairs talk into it.
+"""A matrix that remembers pairs: what it answers, and how much the other pairs interfere.
 
 The Hebbian matrix `M = Σ v_i k_iᵀ`, (4), asked with the key k_j answers
 
@@ -48,7 +48,7 @@ def random_pairs(pairs: int, dim: int, seed: int = 0) -> tuple[Tensor, Tensor]:
 def hebbian_recall(pairs: int, dim: int, seed: int = 0) -> Recall:
     """Write random pairs into a Hebbian matrix and ask for every one of them.
 
-    >>> hebbian_recall(pairs=1, dim=8).error() < 1e-12  # one pair: nobody talks into it
+    >>> hebbian_recall(pairs=1, dim=8).error() < 1e-12  # one pair: nothing interferes
     True
     """
     keys, values = random_pairs(pairs, dim, seed)
@@ -74,7 +74,7 @@ def mean_error(pairs: int, dim: int, seeds: tuple[int, ...] = (0,)) -> float:
 def pairs_held(dim: int, seed: int = 0, right: float = 0.9) -> int:
     """How many random pairs a Hebbian matrix holds with this share of answers right.
 
-    Tried are counts that grow by a fifth; the last one before the share falls below is returned.
+    The counts that are tried grow by a fifth; the last one that reaches the share is returned.
     """
     pairs = more = 4
     while hebbian_recall(more, dim, seed).right() >= right:

@@ -1,4 +1,4 @@
-"""When is how much of a surprise written? Momentum as shares, written token by token.
+"""How much of a surprise is written, and when? Momentum as shares, written token by token.
 
 With (10) as it is, a surprise is written again at every later token, `1 / (1 − eta)` times in the
 end. Scaling theta by `1 − eta` when the surprise comes in makes that 1, as long as eta does not

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 # Its square is added to a squared length before anything is divided by it. Far below any length
-# that matters, and large enough that dividing a zero four times has a derivative that is finite.
+# that matters, and large enough that dividing zero by it four times has a finite derivative.
 EPS = 1e-4
 
 

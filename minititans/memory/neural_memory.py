@@ -29,7 +29,7 @@ from minititans.memory.triton import fused, why_not
 from minititans.precision import full_precision
 from minititans.tensors import check_sequence
 
-LARGEST_ETA = 0.7  # with shares, no gates up to this were found that make a memory grow
+LARGEST_ETA = 0.7  # with shares, no gates up to this were found to make a memory grow
 # The layers below the last move with the square of a value, so long values would unsettle them.
 # A reading is normalised in any case.
 LONGEST_VALUE = 1.0

@@ -55,7 +55,8 @@ class MemoryState(State):
                 raise ValueError(f"{name}: is not on {self.weights[0].device}, with the weights")
         for name, number, least in (("position", self.position, 0), ("chunk_size", self.size, 1)):
             if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise ValueError(f"{name}: got {number!r}, expected a whole number from {least} on")
+                expected = f"expected a whole number of at least {least}"
+                raise ValueError(f"{name}: got {number!r}, {expected}")
         if self.position >= self.size:
             raise ValueError(
                 f"position: got {self.position}, expected less than the chunk size, {self.size}"

@@ -50,7 +50,8 @@ def chunk_norms(
 
     `‖S_t‖²` is a quadratic form in what S_t is made of, `m_t S₀` and the outer products
     `H[t,i] e_i a_iᵀ`, and an inner product of outer products is a product of inner products:
-    `⟨e_i a_iᵀ, e_j a_jᵀ⟩ = (e_i·e_j)(a_i·a_j)`. W_t is alike. No token's weights are built.
+    `⟨e_i a_iᵀ, e_j a_jᵀ⟩ = (e_i·e_j)(a_i·a_j)`. The same goes for W_t. No token's weights
+    are built.
 
     E: the errors as they are written, which is `steps` times the errors that were measured.
     """

@@ -5,7 +5,7 @@ starts with S₀, and with `D_{i→t}` for the decays after i up to t,
 
     S_t = S₀ D_{0→t} + Σ_{i≤t} (u_i b_iᵀ + v_i k_iᵀ) D_{i→t}
 
-so that with the overlaps `QK[t,i] = q_t D_{i→t} k_i`, and QB, AK, AB defined alike, the answers
+so that with the overlaps `QK[t,i] = q_t D_{i→t} k_i`, and QB, AK, AB defined likewise, the answers
 and the readings of the whole chunk are
 
     U = (I − AB)⁻¹ (A S₀ᵀ + AK V)            AB is strictly lower triangular: no token waits

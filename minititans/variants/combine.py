@@ -9,7 +9,7 @@ class Combine(nn.Module):
 
     The gate starts near 1. The memory's side is divided by `√(mean(m²) + 1)`: a large answer is
     scaled down and a small one stays small, so that the memory can still say nothing. Divided by
-    its length alone, its noise would be as loud as its answers, and a MAC hardly learns.
+    its length alone, its noise would be as loud as its answers, and a MAC would hardly learn.
     """
 
     def __init__(self, dim: int):

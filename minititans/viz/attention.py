@@ -22,7 +22,7 @@ def draw_masks(masks: dict[str, Tensor], prefix: int = 0) -> Drawing:
     drawing = Drawing(900, 66 + rows * cell + 30)
     for number, (title, mask) in enumerate(masks.items()):
         x, y = 30 + number * panel, 46
-        first = mask.shape[1] - len(mask)  # the columns that are no tokens of the text
+        first = mask.shape[1] - len(mask)  # the columns that are not tokens of the text
         drawing.add(Text(x, y - 14, title, NORMAL, bold=True))
         for i, line in enumerate(mask.tolist()):
             for j, seen in enumerate(line):

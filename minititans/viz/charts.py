@@ -59,10 +59,10 @@ def chart(
     xticks: Sequence[float] | None = None,
     legend: bool = True,
 ) -> None:
-    """Lines in a frame with ticks and labels; the legend stands above the frame, under the title.
+    """Lines in a frame with ticks and labels; the legend is above the frame, under the title.
 
     marks: vertical lines as (x, words, colour). What lies outside the limits is cut off.
-    xticks: where the ticks of the x axis stand; round numbers if None.
+    xticks: the places of the ticks on the x axis; round numbers if None.
     """
     xs = [_finite(f"x of {each.label!r}", each.x) for each in series]
     ys = [_finite(f"y of {each.label!r}", each.y) for each in series]

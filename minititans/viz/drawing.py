@@ -163,7 +163,7 @@ def _svg(shape: Shape) -> str:
 def palette_png(levels: np.ndarray) -> bytes:
     """`[rows, columns]` places in the palette as a PNG file, one pixel for each.
 
-    Written here because it has to be fast: a heat map is most of what a widget draws.
+    Written here because it must be fast: a heat map is most of what a widget draws.
     """
 
     def part(kind: bytes, data: bytes) -> bytes:

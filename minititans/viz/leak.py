@@ -52,7 +52,7 @@ def draw_noise(noise: Noise) -> Drawing:
 
 
 def _table(drawing: Drawing, x: float, noise: Noise) -> None:
-    """The loss after training, the mean of the seeds: a row for each future, a column for each."""
+    """The loss after training, the mean of the seeds: one row per future, one column per model."""
     drawing.add(Text(x, 30, "Loss afterwards", NORMAL, bold=True))
     rows = (("with the digits to come", noise.shown), ("with other digits there", noise.hidden))
     for column, (name, colour) in enumerate(LOOK.items()):

@@ -97,7 +97,7 @@ def shade(bits: float) -> str:
 
 
 def as_letter(byte: int) -> str:
-    """One sign for every byte: what can be seen as it is, the others by a stand-in.
+    """One sign for every byte: a printable one as it is, any other by a stand-in.
 
     >>> [as_letter(byte) for byte in b"a\\n\\xc3"]
     ['a', '↵', '·']

@@ -1,4 +1,4 @@
-"""One chart on a drawing of the house's width: what most figures of the course are."""
+"""One chart on a drawing of the usual width: what most figures of the course are."""
 
 from collections.abc import Sequence
 

@@ -9,7 +9,7 @@ from minititans.viz.charts import NORMAL, SMALL, Box, bars, colour_scale, heatma
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, slider
 
-LIMIT = 1.1  # the number with the fullest colour, unless a larger one has to be shown
+LIMIT = 1.1  # the number with the fullest colour, unless a larger one must be shown
 
 
 def draw_step(steps: Steps, token: int) -> Drawing:

@@ -45,7 +45,7 @@ def fast(
     >>> y[0, 0, :, 0]  # the same pair three times: each time half of the error is gone
     tensor([0.2500, 0.3750, 0.4375])
     """
-    if trace:  # is for figures, where speed does not matter
+    if trace:  # for figures, where speed does not matter
         return chunked(
             q, k, v, gates, state, chunk_size, exact=exact, residual=residual, trace=True
         )

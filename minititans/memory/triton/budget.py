@@ -7,7 +7,7 @@ Tiles are in float32, and their sides are powers of two from 16 to 64, one for t
 for the chunk.
 
 Registers hold what is being worked on, in four warps: 128 threads · 255 · 4 bytes = 128 KB, or
-eight tiles of 64 × 64. What does not fit, the compiler spills to the cache. That costs time, not
+eight tiles of 64 × 64. The compiler spills what does not fit to the cache. That costs time, not
 correctness; docs/triton.md says how much is spilled at which size.
 
 Shared memory passes operands between warps, and it is a hard limit. How much of it the compiler

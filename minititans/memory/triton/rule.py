@@ -28,7 +28,7 @@ def fused(
     Arguments and results are those of `sequential`. Gradients are first derivatives only.
     """
     options = {"exact": exact, "residual": residual}
-    if trace:  # is for figures, where speed does not matter
+    if trace:  # for figures, where speed does not matter
         return chunked(q, k, v, gates, state, chunk_size, **options, trace=True)
     check_rule(q, k, v, gates, state, chunk_size)
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
