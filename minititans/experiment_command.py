@@ -21,15 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needle.add_argument("--kind", choices=("pk", "n", "w"), default="pk",
                         help="a passkey, a number or a word (default: pk)")  # fmt: skip
     needle.add_argument("--variants", type=names, metavar="A,B,...",
-                        help="which models; all: with every relative (default: "
+                        help="which models; all adds every relative (default: "
                         "mac,mag,mal,lmm,swa,transformer); also lmm-matrix, lmm-frozen, lmm-plain "
-                        "and lmm-forgets, which lack one decision each")  # fmt: skip
+                        "and lmm-forgets, each of which changes one decision")  # fmt: skip
     needle.add_argument("--seeds", type=numbers, default=(0,), metavar="0,1,...",
                         help="which seeds (default: 0)")  # fmt: skip
     needle.add_argument("--full", action="store_true",
                         help="seeds 10, 11 and 12, on which nothing was tuned")  # fmt: skip
     needle.add_argument("--steps", type=int,
-                        help="of the first attempt to train (default: 1400; for n and w, 2800); "
+                        help="steps of the first attempt (default: 1400; for n and w, 2800); "
                         "a model that has not learned starts over with twice as many")  # fmt: skip
     needle.add_argument("--lr", type=float, help="highest learning rate (default: by model)")
     needle.add_argument("--read-at", type=numbers, metavar="N,N,...",
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     needle.add_argument("--quiet", action="store_true", help="no progress bars")
     needle.set_defaults(experiment=run_needle)
 
-    about = "memories of depth 1 to 4 against the length of a sequence and the size of a key"
+    about = "errors of memories of depth 1 to 4, by length of a sequence and size of a key"
     depth = experiments.add_parser("depth", help=about, description=about)
     depth.add_argument("--out", type=Path, default=Path("results/depth"),
                        help="the folder for results (default: results/depth)")  # fmt: skip
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        help="how many tokens it has read before the probe "
                        "(default: 1024,16384,131072)")  # fmt: skip
     alive.add_argument("--layers", type=names, metavar="A,B", help="residual, plain or both")
-    alive.add_argument("--name", default="alive", help="of the files (default: alive)")
+    alive.add_argument("--name", default="alive", help="name of the files (default: alive)")
     alive.add_argument("--out", type=Path, default=Path("results/alive"),
                        help="the folder for results (default: results/alive)")  # fmt: skip
     alive.add_argument("--quiet", action="store_true", help="no progress bar")

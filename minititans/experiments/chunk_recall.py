@@ -44,7 +44,7 @@ class Recall:
 
     @property
     def mean(self) -> list[float]:
-        """Over the seeds, one number per chunk size."""
+        """The mean over the seeds, one number per chunk size."""
         return [mean(at) for at in zip(*self.found)]
 
 

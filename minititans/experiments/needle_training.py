@@ -132,7 +132,7 @@ def train(
 
 
 def new_model(config: NeedleConfig, variant: str, seed: int) -> TitansLM:
-    """Before its first step."""
+    """A model before its first step."""
     torch.manual_seed(seed)
     return TitansLM(model_config(config, variant))
 

@@ -55,7 +55,7 @@ class Result:
 
     @property
     def steps(self) -> int:
-        """Of the attempt that counts."""
+        """The steps of the attempt that counts."""
         return min(self.attempts, key=lambda attempt: attempt.loss).steps
 
 

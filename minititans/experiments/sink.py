@@ -54,7 +54,7 @@ def looks(model: TitansLM, tokens: Tensor) -> Looks:
 
 @torch.no_grad()
 def bits_per_byte(model: TitansLM, tokens: Tensor) -> float:
-    """In the second half of texts `[batch, time]`."""
+    """Bits per byte in the second half of texts `[batch, time]`."""
     half = tokens.shape[1] // 2
     logits, _ = model.eval()(tokens)
     nats = F.cross_entropy(logits[:, half:-1].flatten(0, 1), tokens[:, half + 1 :].flatten())

@@ -120,7 +120,7 @@ class NeuralMemory(Frame):
         return self._backend()
 
     def _backend(self, inputs: torch.dtype | None = None) -> str:
-        """For q, k and v of this dtype; None: the dtype that a call made here would have."""
+        """The backend for q, k and v of this dtype; None for the dtype a call would have now."""
         if self.backend != "auto":
             return self.backend
         device = self.start_weights[0].device

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again = parser.add_argument_group("a folder that already holds a run")
     again.description = (
         "The same command again continues from the last checkpoint, and does nothing when the run "
-        "has finished. Other options are refused."
+        "has finished. The same folder with other options is refused."
     )
     again.add_argument("--resume", action="store_true", help="take its options from the folder")
     again.add_argument("--fresh", action="store_true", help="delete its files and start over")

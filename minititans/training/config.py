@@ -63,11 +63,12 @@ class TrainConfig:
     weight_decay: float = option(0.1, "decay of matrices; vectors are left alone", least=0, most=1)
     beta2: float = option(0.99, "AdamW's second beta", least=0, below=1)
     clip: float = option(1.0, "bound on the norm of the gradient", above=0)
-    seed: int = option(0, "of the weights and of the order of the data", least=0, most=2**63 - 1)
+    seed: int = option(0, "seed of the weights and the order of the data", least=0, most=2**63 - 1)
 
     precision: str = option(
         "auto",
-        "of matrix products; auto is bfloat16 (autocast) where a GPU has it, else float32",
+        "precision of matrix products; auto is bfloat16 (autocast) where a GPU has it, else "
+        "float32",
         choices=("auto", "float32", "bfloat16"),
     )
     device: str = option("auto", "auto, cpu, cuda, cuda:1, ...")
@@ -76,7 +77,7 @@ class TrainConfig:
     name: str | None = option(None, "the run's folder in --runs (default: the variant's name)")
     runs: str = option("runs", "the folder of all runs")
     eval_every: int = option(200, "steps between two evaluations; 0 for the end only", least=0)
-    eval_bytes: int = option(100_000, "bytes of held-out text to read for that", least=100)
+    eval_bytes: int = option(100_000, "bytes of held-out text per evaluation", least=100)
     save_every: int = option(50, "steps between two checkpoints; 0 for the end only", least=0)
     sample: int = option(400, "bytes of text to generate at the end", least=0)
     quiet: bool = option(False, "no progress bar")

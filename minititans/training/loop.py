@@ -129,7 +129,7 @@ def go_back(folder: Path) -> None:
 
 
 def run_steps(run: Run, progress: dict[str, Any]) -> dict[str, Any]:
-    """From the step that `progress` has reached to the last one; returns the progress then."""
+    """Train from the step that `progress` has reached to the last one; return the progress then."""
     config, first = run.config, progress["step"]
     run.here.let_first(lambda: log.cut(config.folder / LOG, first, progress.get("lines", 0)))
     hidden = config.quiet or not run.here.is_first or first == config.steps

@@ -96,8 +96,8 @@ def take_step(
 
 
 def sum_of_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """Over all targets that count. Because it is divided by their number in the *whole* batch, it
-    adds up over parts and processes to the loss of one pass, however the targets are spread."""
+    """Over all targets that count. Divided by their number in the *whole* batch, as above, the sums
+    add up over parts and processes to the loss of one pass, however the targets are spread."""
     logits = logits.flatten(0, 1).float()  # [rows * length, vocab]
     return F.cross_entropy(logits, targets.flatten(), ignore_index=IGNORE, reduction="sum")
 

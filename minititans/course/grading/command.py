@@ -51,13 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="the table; beside it the figure, .png, and each student's total, "
                         "-totals.csv (default: grades.csv)")  # fmt: skip
     parser.add_argument("--points", type=Path, metavar="FILE",
-                        help="what tasks are worth, a line such as 02.3,2 for each "
+                        help="what tasks are worth, one line per task such as 02.3,2 "
                         "(default: one point each)")  # fmt: skip
     parser.add_argument("--labs", type=lambda text: tuple(text.split(",")), metavar="01,02",
-                        help="grade only these (default: all that someone handed in)")  # fmt: skip
+                        help="grade only these (default: every lab handed in)")  # fmt: skip
     parser.add_argument("--time-limit", type=float, default=DEFAULT_LIMITS.seconds,
-                        metavar="SECONDS", help="of processor time for one submission, a "
-                        "twelfth of it for a cell or a task; by the clock three times as long "
+                        metavar="SECONDS", help="processor time for one submission, and a "
+                        "twelfth of it for a cell or a task; three times as long by the clock "
                         "(default: %(default)g)")  # fmt: skip
     parser.add_argument("--memory-limit", type=float, default=megabytes, metavar="MB",
                         help="for one process of a submission, beyond what Python and torch take "
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=usable_cores(), metavar="N",
                         help="submissions at a time (default: one per core)")  # fmt: skip
     parser.add_argument(
-        "--seed", type=int, default=0, help="another number tries functions on other inputs"
+        "--seed", type=int, default=0, help="another seed tries functions on other random inputs"
     )
     parser.add_argument(
         "--isolation",

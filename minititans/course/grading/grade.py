@@ -184,7 +184,7 @@ def safe_cell(text: str) -> str:
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """With a mark at the beginning that tells spreadsheets that it is UTF-8."""
+    """Write the table, with a mark at the beginning that tells spreadsheets that it is UTF-8."""
     with (
         write_whole(path) as temporary,
         open(temporary, "w", encoding="utf-8-sig", newline="") as f,

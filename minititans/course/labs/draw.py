@@ -44,7 +44,7 @@ class Draw:
         self.rng = torch.Generator().manual_seed(1_000 * seed + case)
 
     def size(self, name: str = "", low: int = 1, high: int = 4) -> int:
-        """Of an axis: usually from low to high, in the large case a little more."""
+        """The size of an axis: usually from low to high, in the large case a little more."""
         self.lowest[name] = low
         if name in self.corner:
             size = self.corner[name]
@@ -60,7 +60,7 @@ class Draw:
         return size
 
     def tokens(self, high: int = 4) -> int:
-        """How many there are in a sequence: from 1 to high, in the large case from 12 to 20."""
+        """How many tokens a sequence has: from 1 to high, in the large case from 12 to 20."""
         self.lowest["time"] = 1
         if self.length is not None:
             self.time = self.length

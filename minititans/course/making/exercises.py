@@ -127,7 +127,7 @@ def write(root: Path) -> list[str]:
 
 
 def _fingerprint(name: str, contents: str) -> str:
-    """Of what somebody can have written: a notebook's cells without their output."""
+    """A hash of what somebody can have written: a notebook's cells without their output."""
     if name.endswith(".ipynb"):
         with contextlib.suppress(Exception):  # a broken notebook may still be somebody's
             contents = repr([cell["source"] for cell in nbformat.reads(contents, 4).cells])
