@@ -58,7 +58,7 @@ def round_up(number: float, digits: Sequence[float] = (1, 2, 5)) -> float:
 def tick_label(value: float) -> str:
     if value == 0 or abs(value) < 1e-12:
         return "0"
-    if 1e-3 <= abs(value) < 1e5:
+    if 1e-3 <= abs(value) < 1e6:
         return f"{value:,.6g}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e")
 

@@ -1,18 +1,18 @@
-"""A chunk as matrices: pictures of H, D and G, of the triangle, of costs, and the explorer."""
+"""A chunk as matrices: pictures of H, D and G, of costs, and the explorer."""
 
 from torch import Tensor
 
 from minititans.experiments.chunk_costs import Cost
 from minititans.experiments.chunks import OWN, SAME, SIZES, ChunkTrace, Freezing, chunk_trace
-from minititans.palette import BLUE, GREY, INK, ORANGE, RED
-from minititans.viz.charts import ERROR, NORMAL, Box, Series, chart, heatmap
-from minititans.viz.drawing import Drawing, Line, Text
+from minititans.palette import BLUE, INK, ORANGE, RED
+from minititans.viz.charts import ERROR, Box, Series, chart, heatmap
+from minititans.viz.drawing import Drawing, Text
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
 
 TITLES = {
-    "H": "H: surprise i in S_t",
-    "D": "D: a write at s, left at t",
-    "G": "G: surprise i in M_t",
+    "H": "H: surprise i still in Sₜ",
+    "D": "D: write s still in Mₜ",
+    "G": "G: surprise i now in Mₜ",
 }
 WORST = 100.0  # an error that is drawn as "diverged"
 SIZE = "chunk size b (tokens)"
@@ -34,52 +34,6 @@ def _gate_matrices(drawing: Drawing, H: Tensor, D: Tensor, G: Tensor, side: floa
         drawing.add(Text(box.x, box.y + side + 18, column, 13))
         darkest = f"darkest: {matrix.abs().max().item():.2g}"
         drawing.add(Text(box.x + side, box.y + side + 18, darkest, 13, "end"))
-
-
-def draw_triangle(left: Tensor, E: Tensor, right: Tensor, row: int) -> Drawing:
-    """The loop over tokens, and beside it the triangular system whose row t is the loop's step t.
-
-    left: `[b, b]`; E and right: `[b, dim]`; row: the token whose row is framed, from 1.
-    """
-    drawing, tokens, top, side = Drawing(900, 400), len(left), 72, 280
-    step = side / tokens
-    drawing.add(Text(30, 24, "The loop", NORMAL, bold=True))
-    drawing.add(Text(30, 46, "each error waits for the write before it", 13))
-    for t in range(1, tokens + 1):
-        y, now, before = top + (t - 0.5) * step, _below(t), _below(t - 1)
-        colour = RED if t == row else INK
-        drawing.add(Text(44, y + 5, f"e{now} = v{now} − M{before} k{now}", NORMAL, colour=colour))
-        drawing.add(Text(206, y + 5, f"→ M{now}", NORMAL, colour=colour))
-        if t < tokens:  # the write reaches the next error
-            tip = (130, y + step - 11)
-            drawing.add(Line(((222, y + 11), tip), GREY, 1.2))
-            drawing.add(Line(((138, y + step - 17), tip, (140, y + step - 9)), GREY, 1.2))
-    drawing.add(Text(330, 24, "The same as a triangular system", NORMAL, bold=True))
-    drawing.add(
-        Text(330, 46, "row t: overlaps with earlier keys, weighted by G⁻; then 1; then zeros", 13)
-    )
-    for x, width, matrix, words in (
-        (330, side, left, "I + G⁻ ⊙ (K Kᵀ)"),
-        (650, 90, E, "E"),
-        (780, 90, right, "V − β⁻ ⊙ (K M₀ᵀ)"),
-    ):
-        heatmap(drawing, Box(x, top, width, side), matrix.detach())
-        drawing.add(Text(x + width / 2, top + side + 22, words, 14, "middle"))
-    for x, sign in ((630, "×"), (760, "=")):
-        drawing.add(Text(x, top + side / 2 + 6, sign, 20, "middle"))
-    y = top + (row - 1) * step
-    for x, width in ((36, 220), (330, side), (650, 90), (780, 90)):
-        corners = ((x, y), (x + width, y), (x + width, y + step), (x, y + step), (x, y))
-        drawing.add(Line(corners, RED, 2))
-    return drawing
-
-
-def _below(number: int) -> str:
-    """
-    >>> _below(12)
-    '₁₂'
-    """
-    return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(number))
 
 
 def draw_freezing(frozen: Freezing, exact: Freezing | None = None) -> Drawing:

@@ -73,7 +73,7 @@ def draw_curves(race: Race) -> Drawing:
             drawing, box, lines if small else [*lines, best], title=f"{name} maps", log_x=True,
             xlabel="pairs read", ylabel=ERROR + ", log" * small,
             ylim=(0.003, 1.5) if small else (0, 1.4), log_y=small,
-            marks=[(race.trained, "trained", GREY)], legend=False,
+            marks=[(race.trained, "trained to here", GREY)], legend=False,
         )  # fmt: skip
     add_legend(drawing, 75, 48, [*lines, best])
     return drawing
@@ -91,7 +91,7 @@ def draw_fading(fading: Fading) -> Drawing:
     matrix = Series([left[-1], left[0]], [fading.matrix.mean()] * 2, "", INK, "2 3", width=1.5)
     chart(
         drawing, Box(80, 75, 780, 250), [*lines, matrix],
-        title="How well a faded memory still learns (dotted: a matrix)",
+        title="Error of a memory whose lower layers have faded (dotted: a matrix)",
         xlabel="share left of the layers below the last", ylabel=ERROR, log_x=True, ylim=(0, 1.1),
     )  # fmt: skip
     return drawing

@@ -45,10 +45,10 @@ def draw_network(residual: bool = False) -> Drawing:
     y = BACK + 28
     _arrow(drawing, ((x[5] + 59, FORWARD + HEIGHT), (x[5] + 59, BACK)), RED)
     _arrow(drawing, ((x[5], y), (x[3] + WIDTH, y)), RED)
-    drawing.add(Text(x[4] + 59, y - 8, "through W₂ᵀ", SMALL, "middle", RED))
+    drawing.add(Text(x[4] + 28, y - 8, "through W₂ᵀ", SMALL, colour=RED))
     _arrow(drawing, ((x[3], y), (x[2] + WIDTH, y)), RED)
     if residual:
-        drawing.add(Text(x[3] - 16, BACK - 8, "g′: g through unit", SMALL, "middle", RED))
+        drawing.add(Text(x[3] - 16, BACK - 8, "through unit: g′", SMALL, "middle", RED))
     for column, formula, shape, error in (
         (4, "u₂ = −e₂ aᵀ", "[d_value, hidden]", 5),
         (1, "u₁ = −e₁ kᵀ", "[hidden, d_key]", 2),
@@ -64,7 +64,7 @@ def draw_network(residual: bool = False) -> Drawing:
 
 def _box(drawing: Drawing, x: float, y: float, formula: str, shape: str, fill: str) -> None:
     drawing.add(Rect(x, y, WIDTH, HEIGHT, fill, GREY))
-    size = 15 if len(formula) < 15 else 12
+    size = 15 if len(formula) < 15 else 12 if len(formula) < 20 else 11
     drawing.add(Text(x + WIDTH / 2, y + 24, formula, size, "middle"))
     drawing.add(Text(x + WIDTH / 2, y + 45, shape, 12, "middle", GREY))
 

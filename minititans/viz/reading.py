@@ -30,7 +30,8 @@ def draw_reading(reading: Reading, length: int, until: int | None = None) -> Dra
             _letter(drawing, reading, line * length + place, 20 + 20 * place, y, until)
         seen = min(length, max(0, until - line * length))
         count = int(right[line * length : line * length + seen].sum())
-        drawing.add(Text(28 + 20 * length, y + 19, f"{count} of {seen}", SMALL))
+        if seen:
+            drawing.add(Text(28 + 20 * length, y + 19, f"{count} of {seen}", SMALL))
     now = torch.arange(1, until + 1)
     ends = [(line * length + 0.5, f"reading {line + 1}", GREY) for line in range(lines)]
     chart(

@@ -49,7 +49,7 @@ def draw_sizes(dim: int, longest: int) -> Drawing:
         Series(counts, [dim * dim] * 2, f"a matrix: {dim} × {dim}", RED, dash="8 4"),
     ]
     chart(
-        drawing, Box(100, 70, 770, 210), series, title=f"What has to be kept (d = {dim})",
+        drawing, Box(100, 70, 770, 210), series, title=f"How many numbers are kept (d = {dim})",
         xlabel="pairs n", ylabel="", xlim=(0, longest),
         marks=[(dim / 2, f"n = d/2 = {dim // 2}", GREEN)],
     )  # fmt: skip

@@ -31,9 +31,9 @@ from minititans.viz.chunks import (
     draw_costs,
     draw_freezing,
     draw_gate_matrices,
-    draw_triangle,
 )
 from minititans.viz.drawing import Drawing, Line, Pixels
+from minititans.viz.triangle import SIDE, TOP, draw_triangle
 
 START = {"size": 8, "theta": 0.6, "eta": 0.5, "alpha": 0.05, "gates": OWN}
 
@@ -79,16 +79,18 @@ def test_the_errors_are_those_of_the_literal_loop(exact):
 
 
 def test_the_triangle_is_drawn_beside_the_loop_with_a_row_framed_in_both():
-    left, E = torch.rand(5, 5).tril(), torch.rand(5, 3)
+    left, E = torch.rand(5, 5).tril(-1) + torch.eye(5), torch.rand(5, 3)
     drawing = draw_triangle(left, E, left @ E, row=4)
     shown = [shape.levels for shape in drawing.shapes if isinstance(shape, Pixels)]
     for found, matrix in zip(shown, (left, E, left @ E), strict=True):
         assert np.array_equal(found, levels(matrix.numpy()))
     steps = [text for text in drawing.texts() if " = v" in text]
     assert steps[0] == "e₁ = v₁ − M₀ k₁" and steps[4] == "e₅ = v₅ − M₄ k₅" and len(steps) == 5
+    terms = " + ".join(f"{left[3, i]:.2f} e{'₁₂₃'[i]}" for i in range(3))
+    assert f"Row 4:  {terms} + e₄ = r₄" in drawing.texts()
     frames = [line.points for line in lines(drawing) if line.width == 2]
     (top,) = {min(y for _, y in frame) for frame in frames}  # at the same height in all four
-    assert len(frames) == 4 and top == 72 + 3 * 280 / 5
+    assert len(frames) == 4 and top == TOP + 3 * SIDE / 5
 
 
 def test_every_corner_of_the_explorer_can_be_drawn_and_every_control_changes_the_picture():

@@ -144,7 +144,7 @@ def test_the_other_figures_name_their_axes_and_their_lines():
     curves = {depth: torch.rand(3, 64) for depth in (1, 2)}
     best = {"bent": torch.full((3,), 0.2), "folded": torch.ones(3)}
     drawing = draw_curves(Race({"bent": curves, "folded": curves}, best, 32))
-    texts = {ERROR, "pairs read", "trained", "depth 1", "depth 2", "folded maps"}
+    texts = {ERROR, "pairs read", "trained to here", "depth 1", "depth 2", "folded maps"}
     assert texts | {"the best matrix"} <= set(drawing.texts())
     recall = {depth: [torch.rand(3) for _ in range(3)] for depth in (1, 2)}
     drawing = draw_recall([4, 8, 16], recall, dim=4)

@@ -72,7 +72,7 @@ def test_letters_that_are_still_to_come_are_not_judged():
     reading = read_text(TEXT)
     texts = draw_reading(reading, 40, until=45).texts()
     seen = int(reading.right()[40:45].sum())
-    assert [text for text in texts if " of " in text][1:] == [f"{seen} of 5", "0 of 0"]
+    assert [text for text in texts if " of " in text][1:] == [f"{seen} of 5"]
 
 
 # 01: recall.
