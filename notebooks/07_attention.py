@@ -2,10 +2,11 @@
 # # Attention with a past
 #
 # **Question:** we have a memory that reads texts of any length. Why keep attention beside it, and
-# how far should it see?
+# how far back should attention see?
 #
-# **You will build:** the masks of a causal, a sliding and a segmented attention; persistent tokens,
-# and the feed-forward layer that is hidden in them; and a look into two trained Transformers.
+# **You will build:** the masks of causal, sliding-window and segmented attention; persistent
+# tokens, and the feed-forward layer hidden in them. Then you will look into two trained
+# Transformers.
 #
 # **Time:** about 10 s to run on 2 cores, 25 minutes to read.
 #
@@ -39,8 +40,9 @@ draw_loop("memory", "reading")
 # What the memory answers is a *reconstruction*. It has a fixed size, so everything it reads shares
 # the same numbers, and each new pair disturbs those stored before it. Attention, which we met in
 # notebook 01, is the opposite: it keeps every key and every value, and looks them up. Let both read
-# pairs in 32 dimensions, more and more of them, and ask for all of them again. (A `sharpness` of 60
-# makes the softmax pick almost a single key.)
+# more and more pairs in 32 dimensions, then ask for every value again and print the mean squared
+# error. An answer of zero, *silence*, has an error of 1. (A `sharpness` of 60 makes the softmax
+# pick almost a single key.)
 
 
 # %%
@@ -65,18 +67,20 @@ claim(
 
 # %% [markdown]
 # With twice as many pairs as dimensions, the memory's answers are no better than silence, and
-# attention's are exact. So attention is a **short-term memory**: exact, and for what is near. The
-# neural memory is the **long-term memory**: approximate, and for everything. Titans have both, and
-# combine them in three ways, called MAC, MAG and MAL; the next notebook builds them. But why not
-# use attention for everything?
+# attention's are exact. In Titans, attention is therefore the **short-term memory**: exact, and for
+# what is near. The neural memory is the **long-term memory**: approximate, and for everything. The
+# paper combines the two in three ways, called MAC, MAG and MAL; the next notebook builds them. But
+# why not use attention for everything?
 #
 # ## What exactness costs
 #
-# To read a text of $n$ tokens, attention compares each token with all before it. That is
-# $n(n+1)/2$ scores: twice the text, four times the work. And it keeps every token.
+# To read a text of $n$ tokens, attention compares each token with itself and all tokens before it.
+# That is $n(n+1)/2$ scores: twice the text, four times the work. And it keeps a key and a value for
+# every token. We compare one layer of each kind, with 64 dimensions that are divided among four
+# **heads**: a head is a small attention, or a small memory, of its own, here of 16 dimensions.
 
 # %%
-config = CostConfig()  # one layer, 64 dimensions, 4 heads; a memory of depth 2, chunks of 64
+config = CostConfig()  # 64 dimensions, 4 heads; a memory of depth 2 that reads chunks of 64
 for length in (256, 512, 1024):
     kept = numbers_kept(config, length)
     scores = length * (length + 1) // 2
@@ -93,8 +97,11 @@ claim(
 )
 
 # %% [markdown]
-# The memory does much more with each token, though: it predicts, compares and writes. Attention
-# only multiplies.
+# What the memory keeps: in each head the two 16 × 16 matrices of $M$ and two more for its momentum
+# $S$, 4,096 numbers in all, and a few hundred of its last inputs.
+#
+# But the memory does much more work per token: it predicts, compares and writes. Attention only
+# compares and averages.
 #
 # **Predict first.** Short texts are faster with attention, long ones with the memory. At what
 # length do the two take the same time: 100 tokens, 1,000, 10,000?
@@ -104,10 +111,11 @@ seconds = reading_seconds(config)
 draw_cost(config, seconds)
 
 # %% [markdown]
-# The dots were measured on your machine just now, with torch's own fast attention. Both scales are
-# logarithmic, so a line's slope is its law: the memory's rises with the length, attention's bends
-# upwards to twice that slope. Where they cross depends on the machine and on the sizes of the two;
-# that they cross does not.
+# The dots were measured on your machine just now, in one thread, with torch's own fast attention.
+# Both scales are logarithmic, so the slope tells how the time grows: on a line of slope 1 it grows
+# with the length, on a line of slope 2 with its square. The memory's line keeps a slope of about 1;
+# attention's bends upwards towards 2. Where they cross depends on the machine and on the sizes of
+# the two; that they cross does not.
 
 # %% tags=["hide-source"]
 growth = {side: each[-1] / each[2] for side, each in seconds.items()}  # from 1,024 to 8,192 tokens
@@ -129,8 +137,8 @@ claim(
 #
 # If attention is for what is near, it need not see everything. What a token may see is a table of
 # yes and no, a **mask**: one row for each token that looks, one column for each token it may look
-# at. Equation (2) sums over $j \le i$, and that is the first mask. The other two are a comparison
-# away.
+# at. Equation (2) sums over $j \le i$, and that is the first mask. Each of the other two takes one
+# more comparison.
 
 # %%
 time, window = 12, 4
@@ -142,14 +150,15 @@ segments = causal & (i // window == j // window)
 draw_masks({"causal": causal, "sliding window of 4": sliding, "segments of 4": segments})
 
 # %% [markdown]
-# Read a row: token 6 (the seventh row) sees seven tokens, or the last four, or what its segment
-# has so far. Read a column: by whom is token 6 seen, and for how long?
+# Read a row: the seventh token sees all seven tokens so far, or the last four, or the three that
+# its segment has so far; itself included. Read a column: which tokens see the seventh, and for how
+# long?
 #
 # - In a **sliding window** every token sees equally many tokens, once there are enough. MAG and MAL
-#   have one.
-# - **Segments** forget all at once: the first token of a segment sees only itself. MAC uses these,
+#   use one.
+# - **Segments** forget all at once: the first token of a segment sees only itself. MAC uses them,
 #   and gives each segment something of the past to look at: what the memory recalls, put before
-#   the segment as in (22).
+#   the segment in equation (22). Notebook 08 builds this.
 #
 # The library has functions for the same masks. For a long text it never builds such a table: it
 # reads in blocks, so that the cost of a window grows with the length and not with its square.
@@ -164,7 +173,7 @@ claim("these three lines are the masks of the library", same, "equation (2)")
 
 # %% [markdown]
 # A window has a price. What is outside it cannot change the answer, not even a little. Here is a
-# layer with a window of 4, and a text in which we replace token 2:
+# layer with a window of 4, and a text of 12 tokens in which we replace the third:
 
 # %%
 torch.manual_seed(0)
@@ -184,17 +193,18 @@ claim(
 )
 
 # %% [markdown]
-# More layers help a little: with two of them a token reaches six places further, with ten of them
-# thirty. To reach back to the beginning of a book takes something else, and that is what the memory
-# is for.
+# More layers help a little: a token reaches three places further through one layer, six through
+# two, thirty through ten. To reach back to the beginning of a book takes something else, and that
+# is what the memory is for.
 #
 # ## Where is a token?
 #
-# A softmax over keys does not know their order. Modern attention adds it by **rotary positions**:
+# A softmax over keys does not know their order. Modern attention adds it with **rotary positions**:
 # it takes the numbers of a query or key in pairs, as points in a plane, and turns each pair by an
 # angle that grows with its place in the text. A query at place $i$ and a key at place $j$ are then
-# turned against each other by the angle of $i - j$, so their product knows how far apart they are,
-# and nothing else about their places.
+# turned against each other by the angle of $i - j$, so their product depends on how far apart they
+# are, and on nothing else about their places. Here is one query and one key, at three places in the
+# text; the distance between them grows from 0 to 59.
 
 
 # %%
@@ -212,6 +222,10 @@ scores = {
 }
 draw_turns(scores)
 
+# %% [markdown]
+# There are three lines, and they lie on top of each other. (The waves are the pairs turning, each
+# at its own speed.)
+
 # %%
 first, second, third = scores.values()
 claim(
@@ -225,11 +239,12 @@ claim(
 #
 # There is a third kind of memory in Titans. Attention and the neural memory hold what is in *this*
 # text. Neither holds what is true of *all* texts. **Persistent memory** is the simplest way to add
-# that: a few vectors $p_1 \dots p_N$, trained with the model and put before every text (19):
+# that: a few vectors $p_1 \dots p_N$, trained with the model and put before every text, as in
+# equation (19):
 #
 # $$x_{\text{new}} = [\,p_1\; p_2 \dots p_N\,] \;\|\; x$$
 #
-# In a mask they are columns that every token sees:
+# The two bars mean "followed by". In a mask these tokens are columns that everyone sees:
 
 # %%
 prefix = 3
@@ -249,17 +264,21 @@ draw_masks(with_prefix, prefix)
 # %% [markdown]
 # The paper looks at these tokens from three sides.
 #
-# **First side: memory.** They belong to the outer loop: training changes them, reading does not.
-# What the neural memory learns from a text ends with the text; what they hold stays.
+# **First side: memory.** They belong to the outer loop of notebook 02: training changes them,
+# reading does not. What the neural memory learns from a text ends with the text; what they hold
+# stays.
 #
-# **Second side: a feed-forward layer.** Their keys and values never change, so what a token gets
-# from them depends on nothing but the token itself. Such a thing has a name. Write the learned keys
-# as the rows of $W_K$ and the learned values as the columns of $W_V$, and it is (20):
+# **Second side: a feed-forward layer.** Between two layers of attention, a Transformer has a
+# *feed-forward layer*, a small network that is applied to each token by itself: two matrices with a
+# nonlinearity between them. Now look at $p$. Its keys and values never change, so what a token gets
+# from $p$ depends on nothing but the token itself. Write the learned keys as the rows of $W_K$ and
+# the learned values as the columns of $W_V$, and what it gets is equation (20):
 #
 # $$\mathrm{FFN}(x) = W_V\, \mathrm{softmax}(W_K\, x)$$
 #
-# a feed-forward layer with softmax in place of ReLU. Let us find it in a trained layer, of a small
-# Transformer with four persistent tokens in each layer that learned from Python's own help texts.
+# This is a feed-forward layer, with softmax in place of the usual ReLU. Let us find it in a trained
+# model: a small Transformer with four persistent tokens per layer that learned from the help texts
+# that come with Python, letter by letter.
 
 # %%
 with_p = models.load("text-persistent-transformer")
@@ -281,8 +300,10 @@ with torch.no_grad():
 share.shape
 
 # %% [markdown]
-# Now the same without attention to $p$: a feed-forward layer of each token by itself, and
-# attention that has never heard of $p$. Mix the two according to the share.
+# Now rebuild the same answer from two parts: a feed-forward layer for each token by itself, and
+# attention that has never heard of $p$. Mix the two according to the share. (`split` makes queries,
+# keys and values for every head, and `join` puts the heads' answers together. As in (2), scores are
+# divided by $\sqrt{16}$, the root of a head's dimensions.)
 
 # %%
 with torch.no_grad():
@@ -301,16 +322,16 @@ claim(
 
 # %% [markdown]
 # So persistent tokens give each head a small feed-forward layer, and a say in how much of it to
-# take.
+# use.
 #
-# **Third side: somewhere to look.** A softmax adds up to one. A head that has nothing to look for
-# cannot look away; it must put its weight somewhere. In large Transformers it ends up on the first
-# token, which everybody sees: the **attention sink**. The paper says that persistent tokens can
-# take that weight.
+# **Third side: somewhere to look.** The weights of a softmax add up to one. A head that has nothing
+# to look for cannot look away; it must put its weight somewhere. In large Transformers it ends up
+# on the first token, which every token sees: the **attention sink**. The paper says that persistent
+# tokens can take that weight.
 #
-# We have the same small Transformer without persistent tokens, trained by the same command. In the
-# second half of a text of 128 letters a token sees about 96 others, so with no preference at all
-# each of them would get about 1 % of its attention.
+# We also have the same small Transformer without persistent tokens, trained by the same command but
+# for `--variant`. In the second half of a text of 128 letters a token sees about 96 others, so with
+# no preference at all each of them would get about 1 % of its attention.
 #
 # **Predict first.** How much does the first token get, in the Transformer without $p$? And how much
 # do four persistent tokens get together, in the one that has them?
@@ -325,9 +346,10 @@ found = {
 draw_looks(found)
 
 # %% [markdown]
-# Each bar is one head, and its colours are where its attention goes. There is no sink on the first
-# token: the black part is too thin to see. But give the heads a place to rest, and nearly all take
-# it. The weight comes mostly from the two blues: from the token itself and the letter before it.
+# Each bar is one head, and its colours show where its attention goes. There is no sink on the first
+# token: the black part is too thin to see. But give the heads a place to rest, and nearly all of
+# them use it. The weight comes mostly from the two blues: the token itself and the letter before
+# it.
 
 # %%
 without, having = found.values()
@@ -359,8 +381,9 @@ claim(
 )
 
 # %% [markdown]
-# Here is one head of each, reading the same text; a dot is a space, and the darker a cell, the more
-# weight. On the right, the columns before the green line are $p$.
+# Here is one head of each, reading the same text. A row is a letter that looks, a column a letter
+# it looks at (a dot is a space), and the darker a cell, the more weight. On the right, the columns
+# before the green line are $p$.
 
 # %% tags=["hide-source"]
 tokens = texts[3, :36]
@@ -373,7 +396,8 @@ for title, model, head in (("without p", plain, 2), ("with p", with_p, 1)):
 draw_weights(maps, text, prefix=4)
 
 # %% [markdown]
-# Does it help? In bits per letter, on texts that neither has read:
+# Does it help? A letter that was expected with probability $q$ costs $-\log_2 q$ bits: the fewer,
+# the better the prediction. This is the mean over texts that neither model was trained on:
 
 # %%
 bits = {name: bits_per_byte(model, texts) for name, model in (("plain", plain), ("with p", with_p))}
@@ -389,14 +413,14 @@ claim(
 # %% [markdown]
 # ## Who sees whom
 #
-# Now put it all together. Each table is a variant, and each row a token that looks. Press play, or
-# pick a token.
+# Now put it all together. Each table is a variant, each row a token that looks, and the framed row
+# is the token you pick. In MAC the window is the length of a segment. Press play, or pick a token.
 #
-# 1. It begins at token 16. Which variants see token 1, and through what?
+# 1. It starts at token 16. Which variants see token 1, and through what?
 # 2. Go from token 12 to token 13. In one variant attention forgets everything at once. Which one?
 # 3. Set the window to 24. Which tables become alike, and what is the memory still good for?
-# 4. In MAL the persistent tokens change colour on the way down. Why? (Its attention reads what the
-#    memory says, with $p$ as the first tokens of the text.)
+# 4. In MAL the persistent tokens change colour as you go down. Why? (Its attention reads what the
+#    memory answers, and $p$ comes first in the text: the window soon leaves it behind.)
 
 # %%
 view_explorer()
@@ -404,8 +428,8 @@ view_explorer()
 # %% [markdown]
 # ## Deeper (optional): how far do windows reach together?
 #
-# Each layer carries a token $w - 1$ places further, so $L$ layers carry it $L(w-1)$ places. Check
-# it: change the first token, and see which answers move.
+# Each layer with a window of $w$ carries a token $w - 1$ places further, so $L$ layers should carry
+# it $L(w-1)$ places. To check, change the first token and see which answers move.
 
 # %%
 from minititans import TitansConfig, TitansLM
@@ -439,8 +463,8 @@ claim(
 # - Rotary positions make a score depend on distance alone.
 # - Persistent tokens are learned, and the same for every text. Attention to them is a feed-forward
 #   layer, mixed in by a share that each head chooses.
-# - Small Transformers have no sink at the first token; offered persistent tokens, they still put a
-#   fifth of their attention there.
+# - Our small Transformer has no sink at the first token. Offered persistent tokens, it still gives
+#   them a fifth of its attention.
 #
 # **Exercise:** [Attention](../exercises/07_attention.ipynb): masks, rotary positions and persistent
 # tokens.

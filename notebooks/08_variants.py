@@ -8,7 +8,7 @@
 # check them against the library. Then you will catch one of them, taken to the letter, looking into
 # the future.
 #
-# **Time:** 25 minutes to read, without the optional part; about 20 s to run on 2 cores.
+# **Time:** 25 minutes to read, without the optional part; about 30 s to run on 2 cores.
 #
 # **You need:** [07 Attention with a past](07_attention.ipynb): attention in a sliding window and in
 # segments, and persistent tokens.
@@ -27,7 +27,7 @@ draw_loop("token", "memory", "reading")
 # %% [markdown]
 # ## The parts
 #
-# From here on, this whole picture is one box, $M$: tokens go in, readings come out. It can be used
+# From here on, this whole picture is one box, $M$: tokens go in, readings come out. We can use it
 # in two ways, and the paper marks the second with a star:
 #
 # - $M(x)$ reads a sequence and **writes** it: every token changes the memory. In code,
@@ -35,6 +35,7 @@ draw_loop("token", "memory", "reading")
 # - $M^*(x)$ only **asks**: the memory stays as it is. In code, `h = memory.read(x, M.weights)`.
 #
 # The other parts are attention, and a few persistent tokens $p$ that are the same for every text.
+# As in notebook 07, $p \,\|\, x$ means $p$ followed by $x$.
 #
 # We need a text to watch. This one says two things twice: after *red* comes *fox*, and after *grey*
 # comes *owl*.
@@ -47,10 +48,10 @@ p = layers["LMM"].persistent.tokens[None]  # [1, 2, 96]: two persistent tokens
 print(*SENTENCE)
 
 # %% [markdown]
-# None of these layers is trained. So that we can read what the memory recalls, three things in it
-# are set by hand ([`readable_memory`](../minititans/experiments/dataflow.py)): the key is the word
-# *before*, the value is the word itself, and a query is made like a key. Asked *red*, it answers
-# with whatever came after *red*.
+# None of these layers is trained. So that we can understand what the memory recalls, three things
+# in it are set by hand ([`readable_memory`](../minititans/experiments/dataflow.py)): the key is the
+# word *before*, the value is the word itself, and asking *red* uses the key that *red* has when the
+# next word is written. Asked *red*, it answers with whatever came after *red*.
 #
 # ## LMM: the memory alone
 
@@ -88,9 +89,10 @@ draw_variant("MAL")
 #
 # $$\tilde x = p \,\|\, x, \qquad y = M(\tilde x), \qquad o = \text{SW-Attn}(y)$$
 #
-# "In all blocks, we use residual connections", says section 4.4, without saying where. Ours go
-# around the memory (attention sees $\tilde x + y$, normalised) and around attention ($y$ is added
-# to what it finds).
+# "In all blocks, we use residual connections", says section 4.4, without saying where. A residual
+# connection adds what goes into a part to what comes out of it. Ours go around the memory
+# (attention sees $\tilde x + y$) and around attention ($y$ is added to what it finds). `norm`
+# divides each token by the root of its mean square, so that attention gets numbers of a usual size.
 
 
 # %%
@@ -117,7 +119,7 @@ claim(
 draw_variant("MAG")
 
 # %% [markdown]
-# In MAL, attention gets everything second-hand. So put the two side by side, and let both read the
+# In MAL, attention gets everything second-hand. MAG puts the two side by side, and both read the
 # words. Equations (26) to (28):
 #
 # $$\tilde x = p \,\|\, x, \qquad y = \text{SW-Attn}^*(\tilde x), \qquad o = y \otimes M(\tilde x)$$
@@ -129,7 +131,8 @@ draw_variant("MAG")
 #
 # $$y \otimes m = 2\,\sigma(\text{norm}_y(y)) \odot \text{norm}_m(m)$$
 #
-# The first norm divides a token by the root of its mean square. The second divides by
+# Here $\sigma$ is the sigmoid, and $\odot$ multiplies number by number. The first norm is MAL's: it
+# divides a token by the root of its mean square. The second divides by
 # $\sqrt{\text{mean}(m^2) + 1}$: long answers get shorter, and short ones stay as they are, so that
 # a memory with nothing to say stays silent.
 
@@ -158,14 +161,14 @@ claim(
 draw_variant("MAC")
 
 # %% [markdown]
-# In MAG, neither side knows what the other has found. MAC goes furthest: the memory is asked
-# *before* attention looks, and written *after* it has looked. The text comes in segments $S$, here
-# of four words. For each of them, equations (21) to (25):
+# In MAG, neither side knows what the other has found. MAC goes furthest: it asks the memory
+# *before* attention looks, and writes to it *after* attention has looked. The text comes in
+# segments $S$ (not the momentum), here of four words. For each of them, equations (21) to (25):
 #
 # | | | |
 # | --- | --- | --- |
-# | (21) | $h = M^*(S)$ | ask the memory, as the segments before have left it |
-# | (22), (23) | $y = S + \text{Attn}(p \,\|\, h \,\|\, S)$ | attend to $h$ and to the words |
+# | (21) | $h = M^*(S)$ | ask the memory, as earlier segments have left it |
+# | (22), (23) | $y = S + \text{Attn}(p \,\|\, h \,\|\, S)$ | attend to $p$, $h$ and the words |
 # | (24) | $M \leftarrow M(y)$ | write what came out of that |
 # | (25) | $o = y \otimes M^*(y)$ | ask again, and gate |
 
@@ -204,10 +207,11 @@ draw_flow(flows()["MAG"], word=10)
 
 # %% [markdown]
 # Read it from the top. *Written*: how much each word surprised the memory. *Attended*: where
-# attention looked, at two persistent tokens and at four words, nearly evenly, since nobody has
-# trained it. *Recalled*: what the memory answers to *red*, taken apart into the values of all
-# words. It is mostly *fox*, which followed the first *red*, far outside the window. At the bottom
-# are the vectors themselves, one stripe per number.
+# attention looked, at two persistent tokens (green) and at four words, nearly evenly, since nobody
+# has trained it. *Recalled*: what the memory answers to *red*, taken apart into the values of all
+# words. It is mostly *fox*, which followed the first *red*, far outside the window. The diagram at
+# the bottom is MAG's from above; the stripes in its boxes are the vectors themselves, one stripe
+# per number, and "times 0.85 to 1.11" is what the gate multiplies by.
 #
 # > **Predict first.** The next word is *fox*. How high will its bar be, compared with that of the
 # > first *fox*? And what will the memory recall?
@@ -216,9 +220,9 @@ draw_flow(flows()["MAG"], word=10)
 draw_flow(flows()["MAG"], word=11)
 
 # %% [markdown]
-# Half as high: *red* had announced it, and what is known is not written again. Asked *fox*, the
-# memory answers *and*, which came next the first time. This time it is wrong: *ran* comes, and its
-# bar will be high.
+# About half as high: *red* had announced it, and what is known is not written again. Asked *fox*,
+# the memory answers *and*, which came next the first time. This time it is wrong: *ran* comes, and
+# its bar will be high.
 
 # %% tags=["hide-source"]
 # What was checked: five sets of random weights and words
@@ -247,8 +251,8 @@ claim(
 )
 
 # %% [markdown]
-# Now all four. Start with MAC at word 10 and move `variant` to compare; then press play. Look for
-# three things:
+# Now all four. The widget starts with MAC at word 10. Move `variant` to compare, then press play.
+# Look for three things:
 #
 # - In MAC's first segment $h$ is empty: nothing has been written yet. Later it holds only what
 #   *earlier segments* wrote. Attention looks at $h$ (orange) and at the words (blue), within one
@@ -286,12 +290,13 @@ claim(
 # segment:
 #
 # - (23) attends over $p \,\|\, h \,\|\, S$. The mask of notebook 07 hides later words of $S$. But
-#   $h$ is not hidden, and $h_j$ is the memory's answer *to word $j$*: it tells which word is
-#   coming.
+#   it does not hide $h$, and $h_j$ is the memory's answer *to word $j$*: it tells something about a
+#   word that is still to come.
 # - (25) asks $M_t$, the memory after the *whole* segment was written, later words included.
 #
-# Our `mac` lets token $i$ see only those $h_j$ with $j \le i$, and gives each token the memory as
-# it was after *its own* write. Here is MAC again, with a switch for each of the two leaks.
+# Our `mac` avoids both. Its attention lets token $i$ see only those $h_j$ with $j \le i$, and each
+# token is answered by the memory as it was after *its own* write. Here is MAC again, with a switch
+# for each of the two leaks.
 
 # %%
 from minititans.variants import MAC
@@ -317,9 +322,9 @@ def mac_with(x, all_of_h=False, last_M=False):
 # How do you find a leak? Change one word, and see whose answer moves.
 # [`influence`](../minititans/experiments/leak.py) does it for each word in turn.
 #
-# > **Predict first.** Draw a square: a row for each word that is changed, a column for each of the
-# > 16 answers. Which cells can be filled in a causal layer? Which others are filled when all of $h$
-# > is in sight, and which when the last $M$ is asked? (The segments have four words.)
+# > **Predict first.** Draw a square: one row per word that is changed, one column per answer, 16 of
+# > each. Which cells can be filled in a causal layer? Which others are filled when all of $h$ is in
+# > sight, and which when the last $M$ is asked? (The segments have four words.)
 
 # %% tags=["predict"]
 from functools import partial
@@ -335,10 +340,12 @@ moved = {name: influence(partial(mac_with, **on), x) for name, on in switches.it
 draw_influence(moved)
 
 # %% [markdown]
+# The darker a cell, the more the answer moved, with small moves drawn stronger than they are.
 # Causal means empty below the diagonal. Each of the two leaks fills the triangle below the diagonal
 # inside every segment: a word moves the answers of the words before it. The leak through $h$ is
 # pale, because attention starts small (its output projection at a tenth of the usual size), and it
-# is not there in the first segment, where $h$ is empty.
+# is missing in the first segment, where $h$ is empty. (The first cell is white because the first
+# answer is always 0: no word comes before it, so it has no key and nothing is written.)
 
 # %% tags=["hide-source"]
 # What was checked: every change of a word that comes after the answer
@@ -367,9 +374,10 @@ claim(
 # %% [markdown]
 # ## What a leak is worth
 #
-# Does it matter? Train both on random digits. Nobody can predict those: the best guess is right
-# once in ten times, a loss of $\log 10 = 2.30$
-# ([`learn_noise`](../minititans/experiments/leak.py), two seeds).
+# Does it matter? Train both to predict random digits. Nobody can: the best guess gives each digit a
+# probability of 1/10, a loss of $\ln 10 = 2.30$ nats. (Losses that use the natural logarithm are
+# counted in *nats*.) There are two trainings of each, with different seeds
+# ([`learn_noise`](../minititans/experiments/leak.py)).
 #
 # > **Predict first.** Where does the loss of causal MAC go, and where does that of MAC to the
 # > letter?
@@ -384,7 +392,8 @@ draw_noise(noise)
 # %% [markdown]
 # A wonderful loss, and worth nothing. When such a model is used, the next digit does not exist yet.
 # The table on the right imitates that: it gives the loss at one place in the middle of a segment,
-# once with the true digits after that place, and once with other digits there.
+# once with the true digits after that place, and once with other digits there. The leaking model
+# trusts them, and is worse than guessing.
 
 # %% tags=["hide-source"]
 # What was checked: both seeds
@@ -410,12 +419,14 @@ claim(
 #
 # ## What each costs
 #
-# One layer of each, of the size that a small model has: 64 numbers per token, four heads, windows
-# and segments of 64. For comparison, attention over the whole text
-# ([`variant_costs`](../minititans/experiments/variant_costs.py)).
+# One layer of each, of the sizes of notebook 07: 64 numbers per token, four heads, a memory of
+# depth 2 that reads chunks of 64. Windows and segments have 64 tokens. For comparison, notebook
+# 07's attention over the whole text, timed in the same way: in one thread, with torch's own fast
+# kernel ([`variant_costs`](../minititans/experiments/variant_costs.py)).
 #
 # > **Predict first.** Which of the four is slowest? Which keeps most from one token to the next?
-# > And at what length does attention over the whole text fall behind?
+# > In notebook 07 the memory overtook attention at several thousand tokens. Where will each of the
+# > four overtake it?
 
 # %% tags=["predict"]
 from minititans.experiments.variant_costs import ATTENTION, VariantCostConfig, variant_costs
@@ -425,17 +436,18 @@ cost = variant_costs(VariantCostConfig())
 draw_variant_costs(cost)
 
 # %%
+print("after 16,383 tokens:")
 for name, parameters in cost.parameters.items():
-    print(f"{name:16}{parameters:7,} parameters, {cost.state[name][-1]:8,} numbers to keep")
+    print(f"{name:16}{parameters:7,} parameters, {cost.state[name][-1]:9,} numbers to keep")
 
 # %% tags=["hide-source"]
 # What was checked: the numbers and times of the figure
 seconds, state = cost.seconds, cost.state
 four = ("MAC", "MAG", "MAL", "LMM")
 claim(
-    "the four keep as much after 2,048 tokens as after 128; attention keeps sixteen times as much",
+    "the four keep as much after 16,384 tokens as after 256; attention keeps 64 times as much",
     all(state[name][0] == state[name][-1] for name in four)
-    and state[ATTENTION][-1] > 15 * state[ATTENTION][0],
+    and state[ATTENTION][-1] > 63 * state[ATTENTION][0],
     "section 4",
 )
 claim(
@@ -445,33 +457,39 @@ claim(
 )
 
 # %% tags=["hide-source"]
-# What was checked: the times at 512 and at 2,048 tokens
+# What was checked: the times at 1,024, 4,096 and 16,384 tokens
 growth = {name: times[-1] / times[-2] for name, times in seconds.items()}
 claim(
-    "from 512 to 2,048 tokens attention's time grows over 8 times, that of the four less",
+    "from 4,096 to 16,384 tokens attention's time grows over 8 times, that of the four less",
     growth[ATTENTION] > 8 and all(growth[name] < 8 for name in four),
     "section 4",
 )
 claim(
-    "attention alone is the fastest at 512 tokens, and slower than MAG, MAL and LMM at 2,048",
+    "attention alone is the fastest at 1,024 tokens, and slower than MAG, MAL and LMM at 16,384",
     all(seconds[ATTENTION][1] < seconds[name][1] for name in four)
-    and all(seconds[ATTENTION][2] > seconds[name][2] for name in four[1:]),
+    and all(seconds[ATTENTION][3] > seconds[name][3] for name in four[1:]),
     "section 4",
 )
 
 # %% [markdown]
-# MAG and MAL keep the same: a memory, and the keys and values of 63 words. MAC keeps its open
-# segment twice, once as words and once as $h$, and the memory as it was before. MAC is the slowest
-# because it asks the memory twice and attends to twice as many keys, and because a segment must
-# wait for the one before it: without the last write there is nothing to recall. In MAG and MAL
-# attention need not wait, and reads the whole text at once.
+# Time first: on short texts attention wins, and by far. LMM, MAL and MAG overtake it at several
+# thousand tokens, MAC much later. MAC is the slowest because it asks the memory twice and attends
+# to twice as many keys, and because a segment must wait for the one before it: without the last
+# write there is nothing to recall. In MAG and MAL attention need not wait, and reads the whole text
+# at once.
+#
+# Then state. MAG and MAL keep the same (their lines coincide): a memory, and the keys and values of
+# 63 tokens. MAC keeps its open segment twice, once as words and once as $h$, and the memory as it
+# was before. The LMM keeps 6,732 numbers where notebook 07 counted 4,684, because this text ends in
+# the middle of a chunk: until the chunk is full, the memory also keeps the weights that the chunk
+# started with.
 
 # %% [markdown]
 # ## Deeper (optional)
 #
 # ### One token at a time
 #
-# A model that writes text gets its tokens one by one. Every variant carries what it needs in its
+# A model that generates text gets its tokens one by one. Every variant carries what it needs in its
 # state: the memory, the window's keys and values, MAC's open segment.
 
 # %%
@@ -489,8 +507,8 @@ claim(
 )
 
 # %% [markdown]
-# MAC to the letter cannot do this at all: it must have the segment's last word before it can answer
-# the first.
+# MAC to the letter cannot do this at all: it needs the segment's last word before it can answer the
+# first. The library says so:
 
 # %%
 try:
@@ -502,8 +520,9 @@ except ValueError as error:
 # %% [markdown]
 # ### How far a word reaches
 #
-# `influence` also shows the two kinds of memory at work. Let the memory answer nothing, and only
-# attention is left; then a word reaches three answers beyond its own, the window's length.
+# `influence` also shows the two kinds of memory at work. Let the memory answer 0 to everything, and
+# only attention is left; then a word reaches its own answer and the next three, as far as the
+# window of four allows.
 
 # %%
 from minititans.instruments import switch_memory
@@ -530,21 +549,22 @@ claim(
 # ### What we added to the equations
 #
 # Section 4.4 leaves details open, and [what the paper leaves open](../docs/choices.md) lists what
-# we chose: where the residual connections go, the form of $\otimes$, and that its gate begins
-# almost open. In the widget it reads "times 0.9 to 1.1": as long as nobody has trained it,
-# attention neither holds the memory back nor adds to it.
+# we chose: where the residual connections go, the form of $\otimes$, and that its gate starts near
+# 1. In the widget it reads "times 0.9 to 1.1" or thereabouts: until it is trained, attention
+# neither holds the memory back nor adds to it.
 
 # %% [markdown]
 # **What to take away**
 #
 # - One memory, four places: alone (LMM), before attention (MAL), beside it (MAG), around it (MAC).
-# - $M(x)$ writes while it reads, $M^*(x)$ only asks. MAC asks with the memory of the segments
-#   before.
+# - $M(x)$ writes while it reads, $M^*(x)$ only asks. MAC asks the memory as earlier segments have
+#   left it.
 # - What was written long ago reaches a token through the memory; what is near, also through
 #   attention.
 # - MAC read to the letter sees the future, in two ways. Change a later token and watch an earlier
 #   answer: a leak cannot hide from that.
-# - All four keep a state of fixed size. MAC is the slowest; LMM has the fewest parameters.
+# - All four keep a state of fixed size, and on long texts they are faster than full attention. MAC
+#   is the slowest; LMM has the fewest parameters.
 #
 # **Exercise:** [08 Variants](../exercises/08_variants.ipynb): MAL's order, MAG's gate, MAC's
 # segment, and somebody else's MAC, which leaks in three places.

@@ -5,8 +5,8 @@
 # is the memory worth once it has?
 #
 # **You will build:** the outer loop, and watch it train a small Titan. Then you will open up one
-# that was trained for longer: what its gates do with every letter, and what happens when parts of
-# its memory are switched off.
+# that was trained for longer, and see what its gates do at every letter and what happens when parts
+# of its memory are switched off.
 #
 # **Time:** about 50 s to run on 2 cores, 25 minutes to read.
 #
@@ -33,19 +33,19 @@ torch.set_num_threads(1)  # these matrices are small: a second thread would only
 # %% [markdown]
 # ## Two loops
 #
-# Here is the picture that you know, with the rest of the machine around it. Blue changes with every
+# Here is the picture that you know, with the rest of the model around it. Blue changes with every
 # *token*: that is reading. Orange changes with every *batch of texts*: that is training.
 
 # %%
 draw_loops()
 
 # %% [markdown]
-# Follow the orange arrows. What is read from the memory helps the model to expect the next letter.
-# The loss says how far off the expectation was. Its gradient goes *back through every write* to the
-# three things that no reading can change: how keys, values and queries are made, how the gates are
+# Follow the orange arrows. What is read from the memory helps the model predict the next letter.
+# The loss says how far off the prediction was. Its gradient goes *back through every write* to the
+# three things that reading cannot change: how keys, values and queries are made, how the gates are
 # set, and where $M$ starts.
 #
-# Do the two loops really stay apart? A trained Titan is stored in this repository. Let it read.
+# Do the two loops really stay apart? A trained Titan comes with this course. Let it read.
 
 # %%
 titan, about = models.load("text"), models.record("text")
@@ -70,9 +70,9 @@ claim(
 # %% [markdown]
 # ## The gradient goes through the writes
 #
-# Now the other direction. Let a copy of the Titan read, and ask for the gradient of its loss.
-# Nothing special is needed: every write is made of ordinary differentiable operations, so
-# `backward` walks through all of them, as it did in notebook 02 for a single `theta`.
+# Now the other direction. Let a copy of the Titan read the sentence, and ask for the gradient of
+# its loss. Nothing special is needed: every write is made of ordinary differentiable operations, so
+# `backward` goes through all of them, as it did in notebook 02 for a single `theta`.
 
 # %%
 twin = deepcopy(titan).double()
@@ -108,16 +108,19 @@ claim(
 # ## Train one
 #
 # The corpus is the language reference that comes with every Python: 0.37 million bytes, the last
-# tenth of which no training sees. The score is **bits per byte**: a byte that was expected with
-# probability $p$ costs $-\log_2 p$ bits. A model that knows nothing pays 8 bits for each.
+# tenth of which is held out: no training sees it. The score is **bits per byte**, as in notebook
+# 07: a byte that the model gave probability $q$ costs $-\log_2 q$ bits. A model that knows nothing
+# gives each of the 256 bytes the same, and pays 8 bits every time.
 #
-# The model is a MAC of two blocks. Remember what that means: attention sees one segment, here of 64
-# bytes, and whatever came before it reaches the model only through the memory. The cell below has
-# the whole outer loop; the inner one runs inside `model(tokens)`.
+# The model is a MAC of two *blocks*; a block is one layer of notebook 08 and a feed-forward layer.
+# Remember what MAC means: attention sees one segment, here of 64 bytes, and whatever came before it
+# reaches the model only through the memory. The cell below has the whole outer loop; the inner one
+# runs inside `model(tokens)`. Every row of the batch is a text of its own, with a memory of its
+# own.
 #
-# **Predict first.** After half a minute, 160 steps of 8 × 128 bytes, how many bits will a byte
-# cost? The dashed curve is the stored Titan's, which has almost four times as many parameters and
-# took 1,500 steps.
+# **Predict first.** After about half a minute, 160 steps of 8 × 128 bytes, how many bits will a
+# byte cost? The dashed curve is the stored Titan's, which has almost four times as many parameters
+# and was trained for 1,500 steps.
 
 # %% tags=["predict"]
 from minititans.viz.training import LiveCurve
@@ -129,7 +132,7 @@ corpus, generator = Text(), torch.Generator().manual_seed(0)
 curve = LiveCurve(STEPS, stored=about)
 for _ in range(STEPS):  # the outer loop
     tokens, targets = corpus.batch(BATCH, LENGTH, generator)
-    logits, _ = model(tokens)  # the inner loop: every row has a memory of its own
+    logits, _ = model(tokens)  # the inner loop: the memory reads and writes
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
     optimiser.zero_grad()
     loss.backward()  # back through every write
@@ -139,9 +142,14 @@ for _ in range(STEPS):  # the outer loop
     curve.add(loss.item())
 
 # %% [markdown]
-# In the first twenty steps the model learns which bytes are common (from 8 bits down to below 5),
-# then which follow each other, and then, ever more slowly, words. The axis is logarithmic: each
+# In the first twenty steps the model learns which bytes are common (from 8 bits down to about 5),
+# then which follow each other, and then, more and more slowly, words. The axis is logarithmic: each
 # further bit takes several times as many steps as the one before.
+#
+# Both curves show the bits of the texts that the models *train* on, and the stored Titan has read
+# them many times. What counts is text it has never seen. For comparison, an *n-gram model of order
+# 3*: a table of what followed the last three bytes in the training text, or the last two or one
+# where the three are new.
 
 # %%
 claim(
@@ -149,23 +157,21 @@ claim(
     curve.bits[0] > 7.5 and sum(curve.bits[-20:]) / 20 < 3.2,
     "ours",
 )
-scores = about.scores  # on 37,408 bytes that it has not seen, read in 16 stretches
+scores = about.scores  # on 37,408 bytes that were held out, read in 16 stretches
 ours, table = scores["bits_per_byte"], scores["ngram_bits_per_byte"]
 print(f"the stored Titan: {ours:.2f} bits per byte; an order-3 n-gram model: {table:.2f}")
 claim(
-    "the stored Titan expects new text better than an order-3 n-gram model does (one seed)",
+    "the stored Titan predicts new text better than an order-3 n-gram model does (one seed)",
     ours < table - 0.15,
     "ours",
 )
 
 # %% [markdown]
-# (An n-gram model is a table of what followed the last three bytes, or fewer where those are new.)
-#
 # ## What the gates have learned
 #
 # Before training, every gate is the same for all letters: $\theta = 0.12$, $\eta = 0.35$,
-# $\alpha = 10^{-5}$. From here on we look at the stored Titan. It has eight memories, four heads in
-# each of two blocks.
+# $\alpha = 10^{-5}$. From here on we look at the stored Titan. Its segments have 128 bytes, and it
+# has eight memories: four heads in each of its two blocks, which the figures call layers.
 #
 # **Predict first.** A memory can decide for each letter how much to write. Where would *you* write
 # most: at the first letter of a word, inside a word, at a space, at a new line? Will the eight
@@ -179,9 +185,10 @@ reading = read_text(titan, passage)
 draw_kinds(reading, "theta")
 
 # %% [markdown]
-# They do not agree, and that is the point of having several. Some heads write all the time. Others
-# close at spaces, almost perfectly, and open at the first letter of a word, where something new
-# begins. Nobody told them what a space is.
+# Each number is the mean of $\theta$ over all letters of a kind. The memories do not agree, and
+# that is the point of having several. Some heads write all the time. Others close at spaces, almost
+# completely, and open at the first letter of a word, where something new begins. Nobody told them
+# what a space is.
 
 # %% tags=["hide-source"]
 # What was checked: the means over 6,000 letters that no training has seen
@@ -202,8 +209,8 @@ draw_gates(read_text(titan, sentence))
 
 # %% [markdown]
 # Look at $\alpha$. It is closed nearly everywhere. Where it opens, it does so at single letters: in
-# the second head of the second layer at "b" and "h", for instance. The loss alone has found out
-# that forgetting rarely pays, and where it does.
+# the second head of the second layer at "h", "l" and "b", for instance. Nothing but the loss has
+# taught it that forgetting rarely pays, and where it does.
 
 # %% tags=["hide-source"]
 # What was checked: the median over letters in each memory, and one head at one letter
@@ -219,9 +226,9 @@ claim(
 )
 
 # %% [markdown]
-# One thing you may have expected is missing. Is a memory most surprised where the *text* is
-# surprising? Hardly. A memory predicts a value from a key, both made by learned projections. It
-# does not predict the next letter, and where it is wrong says little about where the model is.
+# Is a memory most surprised where the *text* is surprising? You might expect so, but it hardly is.
+# A memory predicts a value from a key, both made by learned projections. It does not predict the
+# next letter, and where it is wrong says little about where the model is wrong.
 
 # %%
 alike = likeness(reading)  # correlation of surprise and bits, [layers, heads]
@@ -237,15 +244,15 @@ does_not_reproduce(
 # ## What the memory is worth
 #
 # Now take parts of the memory away and count bits. The text is 16 stretches of 2,048 bytes that
-# the Titan was not trained on. In each, the memory begins at its learned start.
+# the Titan was not trained on. In each, the memory starts from its learned start.
 #
-# - **as trained**: it reads and writes, and its state is carried on
+# - **as trained**: it reads and writes, and its state is carried from segment to segment
 # - **state dropped**: it reads and writes, but starts over after each segment of 128 bytes
-# - **no writes**: it stays where training has put its start, and learns nothing from the text
+# - **no writes**: it stays at its learned start, and learns nothing from the text
 # - **no memory**: it answers 0 to everything
 #
 # **Predict first.** Put the four in order. Will the gap between the first two grow along the text?
-# How large is it in the very first segment?
+# How large is it in the first segment?
 
 # %% tags=["predict"]
 from minititans.viz.worth import draw_stream, draw_worth
@@ -256,12 +263,13 @@ draw_worth(worth)
 
 # %% [markdown]
 # In the first segment "state dropped" is the same thing as "as trained"; from the second on, what
-# was carried over saves about 0.09 bits in every byte. (Attention sees only its own segment, so the
-# saving can come from nowhere else.) All writes together save 0.2. And *no memory* does not measure
-# what a memory is worth at all: in a MAC the output is $y \otimes M(y)$, so with $M = 0$ nothing is
-# left of the layer.
+# was carried over saves about 0.09 bits per byte. (Attention sees only its own segment, so the
+# saving can come from nowhere else.) All writes together save almost 0.2. *No memory* is off the
+# chart, and does not tell what a memory is worth at all: in a MAC the output is $y \otimes M(y)$,
+# so with $M = 0$ nothing is left of the layer.
 #
-# How sure is that? The same 16 stretches are read in each way, so compare stretch by stretch:
+# How sure are these numbers? The same 16 stretches are read in each way, so compare stretch by
+# stretch, from the second segment on; after the ± is one standard error.
 
 # %%
 for way in ("dropped", "no writes"):
@@ -272,8 +280,8 @@ for way in ("dropped", "no writes"):
 # What was checked: differences between readings of the same stretches, in standard errors
 dropped, no_writes = (worth.gain(way, first=128) for way in ("dropped", "no writes"))
 claim(
-    "what the stored Titan's memory writes saves 0.2 bits per byte, and carrying its state from "
-    "segment to segment 0.09, both by over five standard errors of 16 stretches (one seed)",
+    "what the stored Titan's memory writes saves about 0.2 bits per byte, and carrying its state "
+    "from segment to segment 0.09, both by over five standard errors of 16 stretches (one seed)",
     all(more > 5 * error for more, error in (dropped, no_writes))
     and abs(dropped[0] - 0.09) < 0.03
     and abs(no_writes[0] - 0.2) < 0.05,
@@ -288,18 +296,19 @@ claim(
 # %% [markdown]
 # ## How long does it last?
 #
-# A saving at 2,048 bytes says nothing about 20,000. So read all the text as one stream, with one
-# memory, and compare with the memory that starts over every 2,048 bytes.
+# A saving at 2,048 bytes says nothing about 20,000. So read all 16 stretches as one stream, with
+# one memory, and compare with the memory that starts over every 2,048 bytes.
 
 # %%
 stream = in_one_stream(titan, corpus.held_out, 16 * 2048)
 draw_stream(stream, worth)
 
 # %% [markdown]
-# Zero is the memory that starts over. Up to about 4,000 bytes, the one that has read everything is
-# as good. Then it gets worse, and after some 8,000 it would do better to drop its state after every
-# segment. Compare this with how it was trained: in the last 40 % of the steps the state was carried
-# on for up to 80 steps, some 15,000 bytes. The outer loop has never looked further than that.
+# Zero is the memory that starts over every 2,048 bytes. Up to about 4,000 bytes, the one that has
+# read everything is as good. Then it gets worse, and after some 8,000 it would do better to drop
+# its state after every segment. Compare this with how it was trained: in the last 40 % of the steps
+# the state was carried on for up to 80 steps, some 15,000 bytes. The outer loop has never seen
+# anything longer.
 
 # %% tags=["hide-source"]
 # What was checked: the first two stretches of the stream and its second half
@@ -314,7 +323,7 @@ does_not_reproduce(
 
 # %% [markdown]
 # And a memory that was never taught to last? The model you have just trained has only ever seen 128
-# bytes at a time. It does better to drop its state than to carry it on.
+# bytes at a time. It does better to drop its state than to carry it on:
 
 # %%
 untaught = memory_worth(model, corpus.held_out, ways=("as trained", "dropped"))
@@ -326,17 +335,18 @@ claim(
 )
 
 # %% [markdown]
-# That is what `--carry` in `minititans train` is for: steps that follow each other read on in the
-# same text, each with the state that the one before has left. The state is handed on *detached*,
-# so that gradients end where the piece ends. You will write this in the lab.
+# That is what `--carry` in `minititans train` is for: consecutive steps read consecutive pieces of
+# the same text, each starting with the state that the one before has left. The state is handed on
+# *detached*, so that gradients stop where the piece begins. You will write this in the lab.
 #
 # ## Your text
 #
 # Type or paste something: English, Python, nonsense. Under every letter are the surprise and the
-# gates. Below them is what the model expected at the letter with the red frame (after what you have
-# just typed: what it expects next), with its memory and with one that writes nothing.
+# gates, averaged over the eight memories or for one of them. Below is what the model expected at
+# the letter in the red frame (or next, after what you have just typed), with its memory and with
+# one that writes nothing; in brackets is the mean over the whole text.
 #
-# 1. It starts at the "a" after "finds". How likely was it, with and without the writes?
+# 1. It starts at the "s" of "finds". How likely was it, with and without the writes?
 # 2. Press play, and watch the colours: where do the bits go, to the first letters of words or to
 #    the last?
 # 3. Choose "layer 1, head 2" as the memory. When does it write? When does it not?
@@ -346,13 +356,14 @@ claim(
 # %%
 from minititans.viz.letters import text_explorer
 
-text_explorer(titan, sentence.decode())
+text_explorer(titan, sentence.decode(), letter=26)
 
 # %% [markdown]
 # ## Deeper (optional): does it know what it has just read?
 #
 # The matrix of notebook 00 read a sentence once and knew it by heart. Does the Titan? Each of 32
-# passages fills a segment and is then read a second time, so that attention cannot help.
+# passages fills a whole segment and is then read a second time. The second reading is in another
+# segment, so attention cannot help.
 
 # %%
 first, again = read_again(titan, corpus.held_out)  # [passages] each
@@ -370,10 +381,10 @@ does_not_reproduce(
 )
 
 # %% [markdown]
-# It does not. Nothing keeps a memory from holding a passage; but the outer loop decides what is
-# worth holding, and in this corpus a passage hardly ever comes twice. What paid off must be
-# something more general, such as the words and the layout that a document goes on using. A model
-# that is trained to remember does remember: that is the subject of notebook 10.
+# It does not. A memory could hold a passage; but the outer loop decides what is worth holding, and
+# in this corpus a passage hardly ever comes twice. What the memory keeps must be something more
+# general, perhaps the words and the layout that a document goes on using. A model that is trained
+# to remember does remember: that is the subject of notebook 10.
 #
 # ## Deeper (optional): let it write
 #
@@ -382,16 +393,16 @@ does_not_reproduce(
 #     minititans generate text --prompt "The import statement " --seed 0
 #     minititans generate text --prompt "The import statement " --seed 0 --no-memory
 #
-# And `minititans train` makes a model like the stored one in several minutes, also from a text of
-# your own: `minititans train --data my/texts`.
+# And `minititans train` makes a model like the stored one in several minutes. With
+# `minititans train --data my/texts` it learns from texts of your own.
 #
 # **What to take away**
 #
 # - Two loops: reading changes $M$ and $S$. Training changes projections, gates and where $M$
 #   starts, by a gradient that goes back through every write.
 # - The gates learn when to write from nothing but the loss: some heads close at every space.
-# - In the stored Titan writes are worth 0.2 bits per byte, and carrying the state on 0.09.
-# - A memory lasts about as long as it was trained to last, and keeps what training made worth
+# - In the stored Titan, writes are worth about 0.2 bits per byte, and carrying the state on 0.09.
+# - Our memory lasted no longer than it was trained to last, and kept only what training made worth
 #   keeping.
 #
 # **Exercise:** [Training a Titan](../exercises/09_training.ipynb): one outer step by hand.

@@ -157,8 +157,11 @@ def draw_text(
     return drawing
 
 
-def text_explorer(model: TitansLM, text: str) -> Explorer:
-    """Type or paste a text, and see what the model makes of each of its letters."""
+def text_explorer(model: TitansLM, text: str, letter: int = 1) -> Explorer:
+    """Type or paste a text, and see what the model makes of each of its letters.
+
+    letter: the one to start at, counted from 1
+    """
     shape = [(layer, head) for layer in range(model.config.layers)
              for head in range(model.config.heads)]  # fmt: skip
     memories = [("all, on average", (None, None))]
@@ -183,15 +186,15 @@ def text_explorer(model: TitansLM, text: str) -> Explorer:
     widget = explorer(
         draw,
         text=box,
-        letter=player(length // 2, 1, length + 1, "letter", interval=300),
+        letter=player(letter, 1, length + 1, "letter", interval=300),
         before=choice(False, [("nothing", False), ("the same text", True)], "read before"),
         memory=choice((None, None), memories, "memory"),
     )
-    letter = widget.controls["letter"]
+    at = widget.controls["letter"]
 
     def to_its_end(change) -> None:  # what would come after the text that was typed
-        letter.max = letter.player.max = min(LONGEST, len(change["new"].encode())) + 1
-        letter.value = letter.max
+        at.max = at.player.max = min(LONGEST, len(change["new"].encode())) + 1
+        at.value = at.max
 
     box.observe(to_its_end, "value")
     return widget

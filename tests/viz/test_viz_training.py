@@ -185,7 +185,7 @@ def test_worth_is_drawn_as_it_was_measured():
 def test_the_widget_reads_what_is_typed_with_and_without_its_memory():
     torch.manual_seed(0)
     model = TitansLM(TitansConfig(variant="mac", dim=16, layers=2, heads=2, segment=8))
-    widget = text_explorer(model.eval(), "a rose is a rose")
+    widget = text_explorer(model.eval(), "a rose is a rose", letter=8)
     assert "After “…a rose ”, what next? (“i” came)" in widget.draw(**widget.values).texts()
     widget.controls["text"].value = "ein"
     assert widget.controls["letter"].max == 4 and widget.controls["letter"].value == 4
