@@ -55,37 +55,40 @@ def fast(
     def rows(tensor):  # [batch, heads, ...] -> [rows, ...]
         return tensor.to(state.weights[0].dtype).flatten(0, 1)
 
-    W, S, at = ([rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start))
-    position, readings = state.position, []
+    def unrows(tensor):
+        return tensor.unflatten(0, q.shape[:2])
+
+    inputs = [rows(x) for x in (q, k, v, *vars(gates).values())]
+    held = [[rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)]
+    with full_precision(q.device):
+        y, *held = over_spans(inputs, *held, state.position, chunk_size, exact, residual)
+    W, S, start = ([unrows(w) for w in ws] for ws in held)
+    position = (state.position + q.shape[2]) % chunk_size
+    return unrows(y).to(q.dtype), replace(
+        state, weights=W, momentum=S, chunk_start=start, position=position, chunk_size=chunk_size
+    )
+
+
+def over_spans(inputs, W, S, start, position, chunk_size, exact, residual):
+    """Span after span: learn its chunks, then read them. Returns y, and W, S and start after it."""
     below = 1 / chunk_size if exact else 1.0
     steps = (*[below] * (len(W) - 1), 1.0)  # shares of theta, by layer
     width = max(chunk_size, *(max(w.shape[-2:]) for w in W))
     span = max(1, AT_ONCE // (len(W[0]) * width**2))
-    lengths, sizes = zip(*spans(q.shape[2], position, chunk_size, span))
+    lengths, sizes = zip(*spans(inputs[0].shape[1], position, chunk_size, span))
+    readings = []
     # split, not slices: the backward of each slice would allocate the whole sequence
-    inputs = [rows(x).split(lengths, 1) for x in (q, k, v, *vars(gates).values())]
-    with full_precision(q.device):
-        for length, size, *piece in zip(lengths, sizes, *inputs):
-            n = length // size
-            rule = Rule(n, len(W), exact, residual, steps)
-            cut = [rearrange(x, "r (n b) ... -> (r n) b ...", b=size) for x in piece]
-            P = chunk_products(*cut[3:])
-            written = write_chunks(rule, cut[1], cut[2], P, W, S, W if position == 0 else at)
-            y = read(cut[0], P, written.W, written.S, written.A, written.E, residual)
-            readings.append(rearrange(y, "(r n) b d -> r (n b) d", n=n))
-            if (position + length) % chunk_size and position == 0:
-                at = W
-            W, S = written.W_after, written.S_after
-            position = (position + length) % chunk_size
-
-    def unrows(layers):
-        return [w.unflatten(0, q.shape[:2]) for w in layers]
-
-    y, W, S = (torch.cat(readings, 1).unflatten(0, q.shape[:2])).to(q.dtype), unrows(W), unrows(S)
-    start = W if position == 0 else unrows(at)
-    return y, replace(
-        state, weights=W, momentum=S, chunk_start=start, position=position, chunk_size=chunk_size
-    )
+    for length, size, *piece in zip(lengths, sizes, *(x.split(lengths, 1) for x in inputs)):
+        n = length // size
+        q, k, v, *gates = (rearrange(x, "r (n b) ... -> (r n) b ...", b=size) for x in piece)
+        P = chunk_products(*gates)
+        start = W if position == 0 else start
+        written = write_chunks(Rule(n, len(W), exact, residual, steps), k, v, P, W, S, start)
+        y = read(q, P, written.W, written.S, written.A, written.E, residual)
+        readings.append(rearrange(y, "(r n) b d -> r (n b) d", n=n))
+        W, S = written.W_after, written.S_after
+        position = (position + length) % chunk_size
+    return torch.cat(readings, 1), W, S, W if position == 0 else start
 
 
 def spans(time: int, position: int, chunk_size: int, most: int):
