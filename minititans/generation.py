@@ -6,17 +6,24 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from minititans.arguments import ARGUMENTS
 
 if TYPE_CHECKING:  # the command line needs no torch
     from minititans.model import TitansLM
 
 MODEL = "model.safetensors"  # in the folder of a run that has finished
+OPTIONS = {  # each number, and the argument of `TitansLM.stream` that it becomes
+    "tokens": "max_new_tokens", "temperature": "temperature", "top-k": "top_k", "seed": "seed",
+}  # fmt: skip
 DESCRIPTION = {
     "description": "Continue a text with a model that was trained on text, and show it as it is "
     "written.",
-    "epilog": "minititans generate mac --prompt 'The ' uses the model in runs/mac.",
+    "epilog": "minititans generate text --prompt 'The ' uses a model that comes with the course; "
+    "after minititans train, minititans generate mac --prompt 'The ' uses yours, from runs/mac.",
 }
 
 
@@ -44,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the prompt and what follows to standard output; 2 when an option is wrong."""
     try:
+        check_options(arguments)
         prompt = given(arguments.prompt)
         from minititans.instruments import switch_memory
 
@@ -61,6 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
         print()
         return 130
     return 0
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    """Refuse a number by the name of its option, before torch is loaded."""
+    for option, name in OPTIONS.items():
+        value = getattr(arguments, option.replace("-", "_"))
+        if value is not None:
+            replace(ARGUMENTS[name], none=None).check(f"--{option}", value)
 
 
 def given(prompt: str) -> bytes:
@@ -103,8 +119,8 @@ def decoded(prompt: bytes, model: "TitansLM", arguments: argparse.Namespace) -> 
 
     if model.config.vocab_size != 256:
         raise ValueError(
-            f"model: its vocabulary has {model.config.vocab_size} tokens, expected 256, one per "
-            "byte; it was not trained on text"
+            f"model: {arguments.model} was not trained on text: its vocabulary has "
+            f"{model.config.vocab_size} tokens, expected 256, one per byte"
         )
     if not prompt:
         raise ValueError("prompt: got no text, expected at least one letter to continue")
