@@ -3,8 +3,8 @@
 #
 # **Question:** what does it mean for a memory to *learn while it reads*?
 #
-# **You will build:** a memory in three lines of code. It has never seen your sentence, reads it
-# once, and knows it when it comes again.
+# **You will build:** a memory in three lines of code. It has never seen your sentence; it reads it
+# once, and then it knows it.
 #
 # **Time:** about 10 s to run on 2 cores, 15 minutes to read.
 #
@@ -18,11 +18,11 @@ from minititans.viz.loop import draw_loop
 from minititans.viz.reading import draw_reading, pairs, read_text, reading_explorer
 
 # %% [markdown]
-# ## A sentence that nobody trained on
+# ## A sentence no one trained on
 #
-# A language model is trained once, on a great many texts. After that its weights are fixed: it can
-# look at a new text, but it does not learn from it. Here is the opposite, a memory that starts with
-# *nothing* and is given one sentence.
+# A language model is trained once, on a great deal of text. After that its weights are fixed: it
+# can look at a new text, but it does not learn from it. Here is the opposite: a memory that starts
+# with *nothing* and is given one sentence.
 #
 # Its task is to guess the next letter from the three letters before it.
 
@@ -32,8 +32,8 @@ for i in range(3, 8):
     print(f"after {text[i - 3 : i]!r} comes {text[i]!r}")
 
 # %% [markdown]
-# A memory works with vectors. Every group of three letters gets a random direction of its own, its
-# **key**, and so does every letter, its **value**. All of them have length 1. In 128 dimensions
+# A memory works with vectors. Every group of three letters gets its own random direction, the
+# **key**; every letter gets one too, the **value**. All of them have length 1. In 128 dimensions
 # there is so much room that two random directions are nearly at right angles: their dot product is
 # small.
 
@@ -73,10 +73,10 @@ reading = read_text(text, look_back=3, theta=1.0, times=3)
 draw_reading(reading, length=len(text))
 
 # %% [markdown]
-# Even on the first line, the second "to be" is partly expected: the memory met the first one a
-# moment ago. On the second line it expects nearly everything. The letters that stay orange cannot
-# be known from the three letters before them: after "` be`" comes a space the first time and a
-# comma the second.
+# Even on the first line, the second "to be" is partly expected: the memory has just met the first
+# one. On the second line it expects nearly everything. The letters that stay orange cannot be known
+# from the three letters before them: after "` be`" comes a space the first time and a comma the
+# second.
 
 # %% tags=["hide-source"]
 # What was checked: the counts for five sets of random directions
@@ -104,9 +104,9 @@ claim(
 draw_reading(read_text(text, look_back=1, times=3), length=len(text))
 
 # %% [markdown]
-# In this sentence "t" is followed by "o", "h", "i" and a space. All of them share one key, so each
-# write replaces the one before. The memory is no worse than it was: its *keys* are. What to use as
-# a key is not something it can learn while it reads.
+# In this sentence "t" is followed by "o", "h", "i" and a space. They all share one key, so each
+# write replaces the one before. The memory is as good as it was; its *keys* are worse. What makes a
+# good key is not something it can learn while it reads.
 
 # %% tags=["hide-source"]
 # What was checked: the counts for five sets of random directions
@@ -121,7 +121,7 @@ claim(
 # %% [markdown]
 # ## Your turn
 #
-# Type your own sentence, and press play to watch the memory read it. If it looks back on fewer
+# Type your own sentence and press play to watch the memory read it. If it looks back at fewer
 # letters, it mixes things up. With a smaller `theta` it writes down only part of each error and
 # needs more readings; above 1 it overshoots.
 
@@ -132,9 +132,9 @@ reading_explorer()
 # ## Where this is going
 #
 # Your three lines are the simplest case of the memory in
-# [Titans](https://arxiv.org/abs/2501.00663). Here is all of it in one picture. You have built the
-# middle: prediction, error, memory. The other parts come one by one, and the picture returns in
-# each notebook with the new part lit.
+# [Titans](https://arxiv.org/abs/2501.00663). Here is the whole memory in one picture. You have
+# built the middle: prediction, error, memory. The other parts follow one by one, and the picture
+# returns in each notebook with the new part lit.
 
 # %%
 draw_loop()
@@ -144,8 +144,8 @@ draw_loop()
 # Blue is what you saw here: it changes with every token that is read. Orange is what an ordinary
 # training run learns beforehand, such as *what makes a good key*. Notebook 02 comes back to this.
 #
-# The library has the whole picture as one layer,
-# [`NeuralMemory`](../minititans/memory/neural_memory.py), which goes into a model like any other
+# In the library the whole picture is one layer,
+# [`NeuralMemory`](../minititans/memory/neural_memory.py), which fits into a model like any other
 # layer. Even without training it learns what it reads.
 
 # %%
@@ -166,7 +166,7 @@ for seed in range(5):
     _, _, trace = NeuralMemory(dim=128, heads=1)(x, trace=True)
     means.append(trace.surprise.view(3, -1).mean(1))
 claim(
-    "the library's layer, untrained, is less surprised at every further reading",
+    "the library's layer, untrained, is less surprised each time it reads the sentence again",
     all(first > second > third for first, second, third in means),
     "section 3.1",
 )
@@ -178,10 +178,9 @@ claim(
 #   how much fits into a matrix, and what happens when it is full?
 # - **02** [Surprise is a gradient](02_surprise.ipynb):
 #   why is the right correction a gradient, and why is it called surprise?
-# - **03** [Surprise that lingers](03_momentum.ipynb):
-#   what follows a surprise matters too. Momentum.
-# - **04** [Learning to forget](04_forgetting.ipynb):
-#   a memory that only adds overflows. Forgetting.
+# - **03** [Surprise that lingers](03_momentum.ipynb): should a surprise last longer than one token?
+#   Momentum.
+# - **04** [Learning to forget](04_forgetting.ipynb): what should a full memory do? Forgetting.
 # - **05** [A deeper memory](05_depth.ipynb):
 #   when is a matrix not enough?
 # - **06** [Training in parallel](06_chunks.ipynb):
@@ -213,7 +212,7 @@ print("Something is missing." if missing else "Yes: everything the course needs 
 #
 # - The memory's *weights are its state*. They change with every token it reads.
 # - Surprise is the distance between what the memory expected and what came. What surprises it is
-#   written; what it knows already changes nothing.
+#   written down; what it already knows changes nothing.
 # - Asking it is a plain multiplication, so what it has learned is available at any time.
 #
 # **Exercise:** the first one, [a matrix memory](../exercises/01_matrix_memory.ipynb), comes after

@@ -3,8 +3,8 @@
 #
 # **Question:** how much can a memory of fixed size hold, and what happens when it is full?
 #
-# **You will build:** attention as a memory that keeps everything, a matrix that compresses, and
-# the law of how its contents disturb each other, measured beside the theory's curve.
+# **You will build:** attention as a memory that keeps everything, a matrix that compresses, and the
+# law by which its contents disturb one another, theory beside measurement.
 #
 # **Time:** about 10 s to run on 2 cores, 25 minutes to read.
 #
@@ -30,8 +30,8 @@ from minititans.viz.recall import (
 # %% [markdown]
 # ## Pairs
 #
-# A memory holds pairs: a **key** to find something by, and a **value** to be found. Asked with a
-# key, it should answer with that key's value. In the whole picture, this notebook is about the
+# A memory holds pairs: a **key** to search with and a **value** to find. Asked with a key, it
+# should answer with that key's value. In the picture of the whole, this notebook is about the
 # memory itself and how it is read.
 
 # %%
@@ -51,7 +51,7 @@ keys.shape, values.shape  # [pairs, dim]
 #
 # Attention stores every key and every value as they are. Asked with a query, it compares the query
 # with all keys, turns the overlaps into weights that sum to one, and returns the weighted sum of
-# the values. That is equation (2) for one query. `sharpness` is how strongly the best match is
+# the values. That is equation (2) for one query. `sharpness` says how strongly the best match is
 # preferred.
 
 
@@ -92,8 +92,8 @@ claim(
 draw_sizes(dim=64, longest=256)
 
 # %% [markdown]
-# More than $d/2$. A text has thousands of tokens and a head of attention has 64 or 128 dimensions,
-# so the matrix is almost always the smaller one.
+# More than $d/2$, here 32. A text has thousands of tokens and an attention head has 64 or 128
+# dimensions, so the matrix is almost always smaller.
 #
 # ## A matrix compresses
 #
@@ -111,9 +111,10 @@ answer = M @ keys[0]  # ask for it
 print("squared error with one pair:", round(float((answer - values[0]).square().sum()), 6))
 
 # %% [markdown]
-# "Neurons that fire together wire together": $M_{ij}$ grows where value $i$ and key $j$ are active
-# together. This is Hebb's rule, and $M$ is a **Hebbian memory**. Two pairs stay out of each other's
-# way if their keys are at right angles, and $d$ dimensions have room for $d$ such keys.
+# "Neurons that fire together wire together": $M_{ij}$ grows where number $i$ of a value and number
+# $j$ of its key are large together. This is Hebb's rule, and $M$ is a **Hebbian memory**. Two pairs
+# stay out of each other's way if their keys are at right angles, and $d$ dimensions have room for
+# $d$ such keys.
 
 # %%
 at_right_angles = torch.linalg.qr(torch.randn(d, d, generator=torch.Generator().manual_seed(0)))[0]
@@ -128,12 +129,12 @@ claim(
 # %% [markdown]
 # ## It is attention, without the softmax
 #
-# Leave the softmax out of attention. The answer becomes a sum whose order can be changed:
+# Leave the softmax out of attention, and the answer is a sum whose order can be changed:
 #
 # $$\sum_i (q \cdot k_i)\, v_i \;=\; \Big(\sum_i v_i k_i^\top\Big)\, q \;=\; M q$$
 #
 # On the left all pairs are kept; on the right there is only $M$. This is **linear attention**: (4)
-# writes a token into $M$, and (5) reads it. Every memory in this course has these two parts, as
+# writes a token into $M$, and (5) reads it. Every memory in this course has these two parts, and so
 # does every recurrent network: one that writes (6) and one that reads (7). (The paper's vectors are
 # rows, so its $M$ is the transpose of ours.)
 
@@ -162,7 +163,7 @@ claim(
 #
 # **Predict first.** The matrix has 64 × 64 numbers, and we write 16, then 64, then 256 pairs into
 # it. In which of the three can you still see the diagonal? In each of them, what share of the
-# answers is nearer to its own value than to any other?
+# answers is nearer to the right value than to any other?
 
 # %% tags=["predict"]
 draw_scores(*(hebbian_recall(pairs, dim=64) for pairs in (16, 64, 256)))
@@ -210,10 +211,10 @@ claim(
 # ## When is it full?
 #
 # At $n \approx d$ the cross-talk is as large as the value itself. The answer is then far from
-# exact, and yet it may be *nearer to its own value* than to any other, like a name heard in a noisy
-# room. So there is no hard limit. A matrix does not fill up like a bottle: with every pair, *all*
-# answers become a little worse. Attention is the other way around: perfect until its window ends,
-# then nothing.
+# exact, and yet it may be *nearer to the right value* than to any other, like a name heard in a
+# noisy room. So there is no hard limit. A matrix does not fill up like a bottle: with every pair,
+# *all* answers become a little worse. Attention is the opposite: perfect up to the end of its
+# window, then nothing.
 #
 # **Predict first.** How many pairs can we write before more than one answer in ten is nearest to
 # the wrong value, in 32, 64 and 128 dimensions? Does twice the dimension hold twice the pairs?
@@ -238,8 +239,8 @@ claim(
 )
 
 # %% [markdown]
-# Try it. At what number of pairs do you lose sight of the diagonal? What changes when you double
-# the dimension? And what was luck? Choose "another draw" to find out.
+# Try it. At how many pairs do you lose sight of the diagonal? What changes when you double the
+# dimension? And how much of it was luck? Choose "another draw" to find out.
 
 # %%
 recall_explorer()

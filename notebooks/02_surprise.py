@@ -24,7 +24,7 @@ from minititans.viz.stepper import STORY, draw_surprise, step_through, stepper, 
 from minititans.viz.writing import delta_error, draw_comparison, draw_overwrite, overwrite
 
 # %% [markdown]
-# In the whole picture, this notebook is about the way from a prediction to a write.
+# In the picture of the whole, this notebook is about the path from a prediction to a write.
 
 # %%
 draw_loop("prediction", "error", "surprise", "memory")
@@ -32,7 +32,7 @@ draw_loop("prediction", "error", "surprise", "memory")
 # %% [markdown]
 # ## Hebb blends
 #
-# Somebody moves house. The same key, their name, now has a new value, their address. A Hebbian
+# Someone moves house. The same key, their name, now has a new value, their address. A Hebbian
 # memory adds the new pair to the old one and, when asked, answers with the sum of both.
 
 # %%
@@ -61,11 +61,11 @@ def loss(M, k, v):
     return (M @ k - v).square().sum() / 2
 
 
-print(f"a memory that is asked for the new address: loss {loss(M, k, new):.1f}")
-print(f"an empty one:                               loss {loss(0 * M, k, new):.1f}")
+print(f"the memory with both addresses: loss {loss(M, k, new):.1f}")
+print(f"an empty memory:                loss {loss(0 * M, k, new):.1f}")
 
 # %% [markdown]
-# Having added two addresses, the memory is as wrong as one that knows nothing.
+# Asked for the new address, the memory that added both is as wrong as one that knows nothing.
 #
 # ## The gradient by hand
 #
@@ -120,8 +120,8 @@ claim(
 #
 # $$M \leftarrow M - \theta\, u = M + \theta\,(v - Mk)\,k^\top$$
 #
-# That is equation (8) of the paper for a matrix, and much older than the paper: the **delta rule**
-# of Widrow and Hoff. What does it do to the error? Multiply by $k$ and use $k^\top k = 1$:
+# That is equation (8) of the paper for a matrix, and it is much older than the paper: the **delta
+# rule** of Widrow and Hoff. What does it do to the error? Multiply by $k$ and use $k^\top k = 1$:
 #
 # $$v - M_{\text{new}} k = (v - Mk) - \theta\,(v - Mk) = (1 - \theta)\,(v - Mk)$$
 #
@@ -171,12 +171,12 @@ claim(
 # %% [markdown]
 # ## A memory you can watch
 #
-# In two dimensions there is nothing to hide. Keys and values are arrows, and the matrix $M$ is
-# fully described by what it does to the unit circle. Two pairs are read in turn, A1 and B2, until A
-# gets a new value, 3.
+# In two dimensions nothing is hidden. Keys and values are arrows, and the matrix $M$ is fully
+# described by what it does to the unit circle. Two pairs are read in turn, A1 and B2, until A gets
+# a new value, 3.
 #
-# **Predict first.** The keys A and B are 60° apart. When only A1 has been written, what does $M$
-# make of the circle? When B2 is written next, what happens to the answer to A?
+# **Predict first.** The keys A and B are 60° apart. When only A1 has been written, what does $M$ do
+# to the circle? When B2 is written next, what happens to the answer to A?
 
 # %% tags=["predict"]
 plane_explorer()
@@ -201,8 +201,8 @@ claim(
 # %% [markdown]
 # ## What it knows no longer surprises it
 #
-# Now a story of 24 tokens in 32 dimensions. The pairs A1, B2, C3 come again and again. Then there
-# is a new one, D4. Later A gets another value: A5.
+# Now a story of 24 tokens in 32 dimensions. The pairs A1, B2, C3 come again and again. Then a new
+# one appears, D4. Later A gets a different value: A5.
 #
 # **Predict first.** Draw one bar per token for the surprise:
 # A1 B2 C3 · A1 B2 C3 · A1 B2 C3 · D4 · A1 B2 C3 D4 · A5 B2 C3 · A5 B2 C3 · D4 · A5 B2 C3.
@@ -216,7 +216,7 @@ draw_surprise(steps)
 # %% [markdown]
 # The first round is all news. By the third, hardly anything is. The unknown D4 stands out, and A5
 # even more: a *known key* with an *unexpected value* is the greatest surprise, because the memory
-# has to take back what it believed. Surprise is small where the memory need not change.
+# must take back what it believed. Surprise is small where nothing needs to change.
 
 # %% tags=["hide-source"]
 # What was checked: the story with five sets of random directions
@@ -255,9 +255,9 @@ claim(
 draw_loop("projections", "gates", "start", "momentum", "memory")
 
 # %% [markdown]
-# The smallest example with both: the inner loop reads 8 pairs twice, and the outer loop learns a
-# single number, `theta`. The trick is that reading is made of differentiable operations, so
-# `backward` goes through all 16 writes.
+# Here is the smallest example with both: the inner loop reads 8 pairs twice, and the outer loop
+# learns a single number, `theta`. The trick is that reading is made of differentiable operations,
+# so `backward` goes through all 16 writes.
 
 
 # %%
@@ -277,7 +277,7 @@ def train(first_seed, sequences=30):
 
 
 learned = [train(first_seed) for first_seed in (0, 100, 200)]
-print("theta after three trainings:", ", ".join(f"{theta:.2f}" for theta in learned))
+print("theta after each of three training runs:", ", ".join(f"{theta:.2f}" for theta in learned))
 
 # %% tags=["hide-source"]
 # What was checked: the learned values against fifteen others, on new sequences
@@ -291,15 +291,15 @@ claim(
 )
 
 # %% [markdown]
-# It does not learn `theta = 1`. A step of 1 makes the latest pair perfect, but disturbs the others
-# by cross-talk; a smaller step is the better compromise *for sequences like these*. That is what
+# It does not learn `theta = 1`. A step of 1 makes the latest pair perfect but disturbs the others
+# through cross-talk; a smaller step is a better compromise *for sequences like these*. That is what
 # the outer loop is for: it does not learn the pairs, it learns **how to learn** them. From here on,
 # `theta` is a gate that can choose a new value for each token.
 #
 # ## The stepper
 #
-# The paper's full rule has two more gates, which the next two notebooks are about: past surprise
-# lives on in $S$ with `eta`, and the memory fades with `alpha`.
+# The paper's full rule has two more gates, the subjects of the next two notebooks: with `eta`, past
+# surprise lives on in $S$; with `alpha`, the memory fades.
 #
 # $$S_t = \eta\,S_{t-1} - \theta\,u_t \qquad\qquad M_t = (1-\alpha)\,M_{t-1} + S_t$$
 #
@@ -307,8 +307,8 @@ claim(
 #
 # 1. It starts at A5 (token 15). Look at the error: it contains the new value *and* minus the old
 #    one.
-# 2. Set `theta` to 0.5, then to 1.5. Both leave half of an error. What is different about the half
-#    that is left when A1 comes again (token 4)?
+# 2. Set `theta` to 0.5, then to 1.5. Both leave half of an error. How do the two halves differ when
+#    A1 comes again (token 4)?
 # 3. Raise `eta` to 0.9 and watch the scale of the bars. What happens to $M$ after a surprise is
 #    over? (Notebook 03 is about this.)
 # 4. Set `eta` back to 0 and raise `alpha` to 0.5. Which surprises never become small, and why?

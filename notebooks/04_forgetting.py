@@ -5,8 +5,7 @@
 # what it knows is no longer true?
 #
 # **You will build:** a memory that fades, with one more number, `alpha`; a theory of how much it
-# should fade, compared with measurements; and a test that tells a memory that lasts from a dead
-# one.
+# should fade, beside measurements; and a test that tells a lasting memory from a dead one.
 #
 # **Time:** 25 minutes to read, without the optional part; about 20 s to run on 2 cores.
 #
@@ -26,11 +25,11 @@ draw_loop("memory", "forgetting")
 # %% [markdown]
 # ## A memory overflows
 #
-# The delta rule overwrites what is wrong about *this* key. But keys are not orthogonal: every new
-# pair also damages the others a little. We write more and more random pairs into a 16 × 16 matrix
-# with `theta = 1`, then ask for every one of them
-# ([`recall_by_age`](../minititans/experiments/overflow.py)). Values have norm 1, so a memory
-# that always answers zero has a squared error of 1. Call that *silence*.
+# The delta rule corrects the answer to *this* key. But keys are not orthogonal, so every new pair
+# also damages the others a little. We write more and more random pairs into a 16 × 16 matrix with
+# `theta = 1`, then ask for every one of them
+# ([`recall_by_age`](../minititans/experiments/overflow.py)). Values have norm 1, so a memory that
+# always answers zero has a squared error of 1. Call that *silence*.
 #
 # **Predict first.** How wrong is the matrix on average with 16 pairs in it, as many as it has
 # dimensions? And with 64: is it as good as silence, better, or worse?
@@ -59,7 +58,8 @@ claim(
 )
 
 # %% [markdown]
-# Worse than silence: a full memory does not say "I do not know". It answers with something else.
+# With 64 it is worse than silence. A full memory does not say "I do not know"; it answers with
+# something else.
 #
 # The line is theory. A random key of norm 1 has, on average, the share `1/d` of its squared length
 # along any direction. So each new pair takes the share `1/d` away from an old one and puts its own
@@ -98,8 +98,8 @@ claim(
 # Now the full matrix again, 64 pairs, with and without forgetting. We look at the error by *age*:
 # the pair written last has age 0.
 #
-# **Predict first.** Fading must hurt the old pairs: less of them is left. What will it do to the
-# newest ones?
+# **Predict first.** Fading must hurt the old pairs, since less of them is left. Or must it? And
+# what will it do to the newest ones?
 
 # %% tags=["predict"]
 from minititans.viz.forgetting import draw_by_age
@@ -130,14 +130,14 @@ claim(
 
 # %% [markdown]
 # Both get better. Old questions get fainter answers, nearer to "I do not know"; and because there
-# is less old noise in the matrix, the newest pairs come back cleaner. That is not free: with eight
-# pairs there was nothing to make room for, and forgetting only cost.
+# is less old noise in the matrix, the newest pairs come back cleaner. That is not free: with only
+# eight pairs there is nothing to make room for, and forgetting only does harm.
 #
 # ## When the world changes
 #
-# A memory can also be wrong because the world has moved on. Now a rule leads from keys to values:
-# `v = A k` with a random matrix `A`. After 32 tokens another `A` takes its place, then another.
-# Before each token is written, the memory predicts its value
+# A memory can also be wrong because the world has moved on. Now the values follow a rule: `v = A k`
+# with a random matrix `A`. After 32 tokens another `A` takes over, then a third. Before each token
+# is written, the memory predicts its value
 # ([`drift_error`](../minititans/experiments/forgetting.py)).
 
 # %%
@@ -173,9 +173,9 @@ claim(
 # %% [markdown]
 # ## How much to forget
 #
-# It is a trade-off: forget for the sake of the next context, keep for the sake of this one. Which
-# matters more depends on how long a context lasts. We try 16 alphas on contexts of 4 to 128 tokens,
-# with three seeds, and draw the mean error after the first context.
+# It is a trade-off: forget for the sake of the next context, or keep for the sake of this one.
+# Which matters more depends on how long a context lasts. We try 16 alphas on contexts of 4 to 128
+# tokens, with three seeds, and draw the mean error after the first context.
 
 # %%
 from minititans.experiments.forgetting import after_the_first, best_alpha
@@ -208,8 +208,8 @@ claim(
 )
 
 # %% [markdown]
-# Each length has a valley, and the valleys move to the left. A rule of thumb: the best constant
-# alpha is about one over the length of a context.
+# Each length has a valley, and the longer the context, the further left the valley. A rule of
+# thumb: the best constant alpha is one to two times one over the length of a context.
 #
 # ## Clearing
 #
@@ -232,7 +232,7 @@ for name, error in zip(ways, errors):
 
 # %% [markdown]
 # Clearing one token earlier would be better still: then the memory meets the new context with
-# silence, not with the old rule. But a gate cannot know of a change before it sees it.
+# silence instead of the old rule. But a gate cannot know of a change before it sees it.
 #
 # A detail: the error is measured at the memory *before* it is cleared. With `theta = alpha = 1` the
 # memory is left with `(v − M k) kᵀ`: it corrects an answer that is already gone, and what it knew
@@ -271,8 +271,8 @@ claim(
 # %% [markdown]
 # ## Forgetting nothing
 #
-# The other end matters as much. A layer does not know how long its text will be, and a memory that
-# is meant to last must be able to forget *nothing*. How small is small enough?
+# The other extreme matters just as much. A layer does not know how long its text will be, and a
+# memory that is meant to last must be able to forget *nothing*. How small an alpha is small enough?
 
 # %%
 from minititans.experiments.forgetting import share_left
@@ -282,11 +282,10 @@ tokens = [round(2 ** (n / 2)) for n in range(35)]
 draw_left(tokens, {alpha: share_left(alpha, tokens) for alpha in (1e-3, 1e-4, 1e-5)})
 
 # %% [markdown]
-# An alpha of a thousandth sounds harmless, yet after 16,384 tokens nothing is left. Training sees
-# short texts, where a thousandth hardly costs anything, so there is little to push it down. And a
-# sigmoid comes close to 0 only for very negative inputs. The library's gate is therefore the
-# *fourth power* of a sigmoid, and it starts at 1e-5
-# ([`NeuralMemory`](../minititans/memory/neural_memory.py)):
+# An alpha of a thousandth sounds harmless, yet after 16,384 tokens nothing is left. Training uses
+# short texts, where a thousandth costs hardly anything, so little pushes it down. And a sigmoid
+# comes close to 0 only for very negative inputs. The library's gate is therefore the *fourth power*
+# of a sigmoid, and it starts at 1e-5 ([`NeuralMemory`](../minititans/memory/neural_memory.py)):
 
 # %%
 for alpha in (1e-3, 1e-5, 1e-9):
@@ -314,17 +313,17 @@ claim(
 # ## What forgetting does to a deep memory
 #
 # A preview of notebook 05, because it belongs here: the memory `M` may be a network of several
-# layers, with weights `W₁`, `W₂` and so on. Then (13) takes *every* layer towards zero. A matrix
+# layers, with weights `W₁`, `W₂` and so on. Then (13) shrinks *every* layer towards zero. A matrix
 # that has faded simply starts over. A network of plain layers, `W₂ silu(W₁ k)`, cannot: each
 # layer's gradient contains the other layer as a factor, so when both are near zero, both gradients
 # are too.
 #
-# [`read_and_probe`](../minititans/experiments/alive.py) tests that. An untrained memory with `alpha
-# = 0.001` reads random tokens, then a new text of 64 tokens, eight times. What share of its loss
-# on the new text has it removed?
+# [`read_and_probe`](../minititans/experiments/alive.py) tests that. An untrained memory with
+# `alpha = 0.001` reads random tokens, then a new text of 64 tokens, eight times over. By what share
+# has its loss on that text fallen?
 #
 # **Predict first.** Memories of one, two and three plain layers have read 4,096 tokens. Which of
-# them still learn?
+# them can still learn?
 
 # %% tags=["predict"]
 from minititans.experiments.alive import AliveConfig, run
@@ -353,17 +352,17 @@ claim(
 
 # %% [markdown]
 # Two or three plain layers are dead after a thousand tokens: nothing that they read leaves a trace.
-# The dashed line, on top of that of a single layer, shows the library's layers. They *add* to what
-# passes through them, so a layer that has faded lets its input pass, and the memory goes on
-# learning as a shallower one. Notebook 05 derives them. (`minititans experiment alive` runs this up
-# to 131,072 tokens and for more settings.)
+# The dashed line, which lies on top of the single layer's, is the library's kind of layer. These
+# layers *add* to what passes through them, so a faded layer lets its input pass, and the memory
+# goes on learning as a shallower one. Notebook 05 derives them. (`minititans experiment alive` runs
+# this up to 131,072 tokens and for more settings.)
 #
 # ## Try it
 #
 # The explorer starts with `alpha = 0.05`, `theta = 1` and a rule that changes every 24 tokens.
 #
 # 1. Let the rule never change (96 tokens): is any alpha better than 0?
-# 2. Find the best alpha for a change every 12 tokens by eye. Is it about 1/12?
+# 2. Find the best alpha for a change every 12 tokens by eye. How does it compare with 1/12?
 # 3. Set alpha back to 0 and choose unrelated pairs. Theory says that the error passes silence at
 #    age `d · ln 2`. Does it, for d = 4 and d = 16?
 
@@ -373,13 +372,13 @@ from minititans.viz.forgetting import forgetting_explorer
 forgetting_explorer()
 
 # %% [markdown]
-# The main path ends here. What to take away is at the very bottom, and notebook 05 needs nothing in
+# The main path ends here. The summary is at the very bottom, and notebook 05 needs nothing in
 # between.
 #
 # ## Deeper (optional)
 #
-# Three questions that the story leaves open: what an optimiser would call alpha, whether a gate can
-# learn all this, and how large a memory can get.
+# Three questions remain: what an optimiser would call alpha, whether a gate can learn all this, and
+# how large a memory can get.
 #
 # ### It is weight decay
 #
@@ -414,9 +413,9 @@ trained = train_with_sgd(k, v, lr=0.5, weight_decay=0.1 / 0.5)
 claim("forgetting is SGD's weight decay", torch.allclose(memory, trained), "equation (13)")
 
 # %% [markdown]
-# With momentum we must look more closely. PyTorch's SGD adds the decay to the gradient, so it goes
-# through the momentum too. The paper's (13) shrinks the weights directly and leaves the momentum
-# alone. That is *decoupled* weight decay, the kind that AdamW made popular.
+# With momentum we must look more closely. PyTorch's SGD adds the decay to the gradient, so the
+# decay passes through the momentum too. The paper's (13) shrinks the weights directly and leaves
+# the momentum alone. That is *decoupled* weight decay, the kind that AdamW made popular.
 
 # %%
 memory = memory_after(k, v, theta=0.1, eta=0.8, alpha=0.1)
@@ -436,8 +435,8 @@ claim(
 # %% [markdown]
 # ### A gate that learns to forget
 #
-# Theory and grid gave us the best alpha. In Titans the outer loop *learns* it, by gradient descent
-# through the memory. It starts at 0.12 and knows nothing of the grid
+# Theory and a grid of trials gave us the best alpha. In Titans the outer loop *learns* it, by
+# gradient descent through the memory. It starts at 0.12 and knows nothing of the grid
 # ([`learn_alpha`](../minititans/experiments/forgetting.py)).
 
 # %%
@@ -472,7 +471,7 @@ claim(
     "section 3.1",
 )
 claim(
-    "a gate that sees the change errs a tenth less than the best constant alpha, or better",
+    "a gate that sees the change errs at least a tenth less than the best constant alpha",
     (error < 0.9 * expected[16].min()).all(),
     "section 3.1",
 )
@@ -486,9 +485,9 @@ claim(
 # \|M_t\| \le (1-\alpha)^t\|M_0\| + \frac{s}{\alpha}.$$
 #
 # And `s`? With `theta = 1 − eta`, `S` never gets longer than the largest surprise
-# ([`norms_of_streams`](../minititans/experiments/bound.py)). Three streams: random pairs; and a
-# worst case with and without forgetting, where one key is repeated forever and its value is always
-# 1 more than the memory's answer, so that the surprise never gets smaller.
+# ([`norms_of_streams`](../minititans/experiments/bound.py)). We try three streams: random pairs,
+# and a worst case with and without forgetting. In the worst case one key is repeated forever and
+# its value is always 1 more than the memory's answer, so the surprise never gets smaller.
 
 # %%
 from minititans.experiments.bound import norms_of_streams
@@ -514,7 +513,7 @@ claim(
 )
 
 # %% [markdown]
-# For an alpha of 1e-5 that bound is far away. What keeps the weights of a
+# With an alpha of 1e-5 that bound is far away. What keeps the weights of a
 # [`NeuralMemory`](../minititans/memory/neural_memory.py) small is that it writes *errors*: what has
 # been learned is no longer a surprise.
 
@@ -534,12 +533,12 @@ claim(
 #
 # - A full matrix answers old questions with noise, worse than silence. Forgetting makes those
 #   answers faint and the newest ones better.
-# - The best constant alpha is about one over the length of a context. Better is an alpha that
-#   depends on the token: near 0 inside a context, 1 at its end.
+# - The best constant alpha is one to two times one over the length of a context. An alpha that
+#   depends on the token is better: near 0 inside a context, 1 at its end.
 # - A gate must be able to close: at `alpha = 0.001` nothing is left after 16,384 tokens. The
 #   library starts at 1e-5, with the fourth power of a sigmoid.
-# - (13) takes every layer towards zero. A deep memory of plain layers dies of it; layers that add
-#   to what passes through them stay alive.
+# - Forgetting shrinks every layer towards zero. A deep memory of plain layers dies of it; layers
+#   that add to what passes through them stay alive.
 # - *Deeper:* alpha is weight decay (the decoupled kind), a gate can learn it, and it bounds the
 #   memory: `‖M‖ ≤ s / alpha`.
 #

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A deeper memory
 #
-# **Question:** so far the memory was a matrix. When is a matrix not enough, how does a memory of
-# several layers learn, and when is it worth its price?
+# **Question:** so far the memory has been a matrix. When is a matrix not enough, how does a memory
+# of several layers learn, and when is it worth its price?
 #
 # **You will build:** the surprise of a two-layer memory by hand; layers that keep learning when
 # others fade; and a race between memories of one to four layers, on maps that a matrix can follow
@@ -32,7 +32,7 @@ draw_loop("memory", "depth")
 # ## A matrix can draw one kind of curve
 #
 # Take keys on a circle, $k = (\cos\varphi, \sin\varphi)$, and one number as a value. Whatever a
-# matrix $M$ has learned, it answers $M k = M_{11} \cos\varphi + M_{12} \sin\varphi$: one wave
+# matrix $M$ has learned, its answer is $M k = M_{11} \cos\varphi + M_{12} \sin\varphi$: one wave
 # around the circle. Let the values make *two* waves.
 
 # %%
@@ -71,7 +71,7 @@ def ask(weights):
 
 # %% [markdown]
 # **Predict first:** a matrix and a memory of two layers read the two waves eight times. Sketch what
-# each of them then answers around the circle.
+# each then answers around the circle.
 
 # %% tags=["predict"]
 from minititans.viz.depth import draw_fit
@@ -99,7 +99,7 @@ claim(
 )
 
 # %% [markdown]
-# No single wave resembles two, so the best a matrix can do is to answer almost nothing. The paper
+# No single wave resembles two, so the best a matrix can do is answer with almost nothing. The paper
 # puts it like this: a matrix memory *is* online linear regression, so it assumes that the past is
 # linear.
 #
@@ -111,17 +111,17 @@ claim(
 # $$z = W_1 k \;\,[h], \qquad a = \mathrm{silu}(z) \;\,[h], \qquad M(k) = W_2\, a \;\,[d_v],
 # \qquad \ell = \tfrac12 \|M(k) - v\|^2$$
 #
-# And back, from the end, always asking the same question: *if this number grew a little, by how
-# much would the loss fall?*
+# And back from the end, asking the same question at every step: *if this number grew a little, by
+# how much would the loss fall?*
 #
 # 1. **The answer.** For $M(k)$ itself, that is the plain error, $e_2 = v - M(k)$, of shape $[d_v]$.
 # 2. **The last layer.** The weight in row $i$ and column $j$ multiplies $a_j$ and adds to output
 #    $i$, so the loss falls by $e_{2,i}\, a_j$. All of them at once: $e_2 a^\top$, of shape
 #    $[d_v, h]$, the shape of $W_2$. That is notebook 02's rule, with $a$ where the key was.
 # 3. **What entered it.** $a_j$ goes to every output $i$ with the weight $W_{2,ij}$. Sum over the
-#    outputs: $g = W_2^\top e_2$, of shape $[h]$. Forward $W_2$ maps $h$ numbers to $d_v$; back, its
-#    transpose maps $d_v$ to $h$.
-# 4. **Before SiLU.** $z_j$ changes only $a_j$, by the slope of SiLU at $z_j$. So number by number,
+#    outputs: $g = W_2^\top e_2$, of shape $[h]$. On the way forward $W_2$ maps $h$ numbers to
+#    $d_v$; on the way back its transpose maps $d_v$ to $h$.
+# 4. **Before SiLU.** $z_j$ changes only $a_j$, by the slope of SiLU at $z_j$. So, number by number,
 #    $e_1 = \mathrm{silu}'(z) \odot g$, of shape $[h]$: the error at the first layer's output.
 # 5. **The first layer.** As in step 2, with what entered *this* layer: $e_1 k^\top$, of shape
 #    $[h, d_k]$.
@@ -185,12 +185,12 @@ claim(
 #
 # If $W_1$ fades, $a_2$ becomes the key itself: **a memory of two layers turns into a matrix, not
 # into nothing.** And the last layer's surprise, $-e\, a^\top$, is as large as the error, whatever
-# happens below, because $a$ has length 1. (The paper only says "an MLP", and that it uses residual
+# happens below, because $a$ has length 1. (The paper says only "an MLP", and that it uses residual
 # connections "in all blocks"; how to add is our choice.)
 #
-# The way back has one step more. Let $x = k + \mathrm{silu}(z)$, so that $a = x/\|x\|$. Making $x$
+# The way back has one more step. Let $x = k + \mathrm{silu}(z)$, so that $a = x/\|x\|$. Making $x$
 # longer does not change $a$, so the part of $g$ that points along $a$ has no effect. What is left
-# counts $1/\|x\|$ times, because the longer $x$ is, the less a small change turns it:
+# is scaled by $1/\|x\|$, because the longer $x$ is, the less a small change turns it:
 #
 # $$g' = \frac{g - a\,(a \cdot g)}{\|x\|}, \qquad e_1 = \mathrm{silu}'(z) \odot g'$$
 
@@ -219,12 +219,12 @@ claim(
 # In a deeper memory $g'$ also goes straight down to the layer below, along the path of the sum:
 # that layer receives $g' + W_l^\top e_l$ ([`errors_below`](../minititans/memory/network.py)).
 #
-# Now fade a memory on purpose. Its lower layers start with only a share of their random weights,
-# its last layer is empty, and it reads 256 pairs of a map that a matrix could learn
+# Now let us fade a memory on purpose. Its lower layers start with only a share of their random
+# weights, its last layer is empty, and it reads 256 pairs of a map that a matrix could learn
 # ([`fading`](../minititans/experiments/fading.py)).
 #
 # **Predict first:** a tenth of the lower layers is left. What happens to the error with plain
-# layers, and what with layers that add? Does depth 3 suffer more than depth 2?
+# layers, and with layers that add? Does depth 3 suffer more than depth 2?
 
 # %% tags=["predict"]
 from minititans.experiments.fading import ADDING, PLAIN, FadingConfig, fading
@@ -247,12 +247,12 @@ claim(
 )
 
 # %% [markdown]
-# Each plain layer multiplies what passes through it by its own small size: three layers are worse
-# off than two. From here on the memory is the library's own: its layers add.
+# Each plain layer multiplies what passes through it by its own small size, so three layers fare
+# worse than two. From here on the memory is the library's own: its layers add.
 #
 # ## Maps with a bend
 #
-# When does a deeper memory pay? Take a family of tasks. Each sequence has a random map
+# When does a deeper memory pay off? Take a family of tasks. Each sequence has a random map
 # $v = B\,\phi(A k)$, and $\phi$ is bent at zero: $x$ above, `slope` times $x$ below
 # ([`Maps`](../minititans/tasks/maps.py)). One number leads from *straight* maps (slope 1) to *bent*
 # ones (0, the ReLU) and *folded* ones (−1, the absolute value). For each kind we can compute the
@@ -267,11 +267,11 @@ for name, slope in {"straight": 1.0, "bent": 0.0, "folded": -1.0}.items():
     print(f"{name:9} error of the best matrix: {best_matrix_error(config, slope).mean():.2f}")
 
 # %% [markdown]
-# Reading 128 pairs once is little for a network that starts from random weights. So the start is
+# Reading 128 pairs once is not much for a network that starts from random weights. So the start is
 # *learned*, as in the paper: the outer loop (Adam) chooses the weights with which every sequence
-# begins, and the three gates, so that a map never met before is predicted well. Each pair is
-# predicted *before* it is written. The gradient flows through all 128 writes of the memory;
-# notebook 06 shows how that is done fast. Depth 1 to 4, 100 steps each, three seeds side by side
+# begins, and the three gates, so that new maps are predicted well. Each pair is predicted *before*
+# it is written. The gradient flows through all 128 writes of the memory; notebook 06 shows how that
+# is done fast. We train depths 1 to 4 for 100 steps each, three seeds side by side
 # ([`meta_train`](../minititans/experiments/depth.py)). In training the slope is random, so no
 # memory knows in advance what kind of map it will meet.
 
@@ -284,8 +284,9 @@ learners = {depth: meta_train(config, depth) for depth in (1, 2)}
 learners |= {depth: meta_train(config, depth) for depth in (3, 4)}
 
 # %% [markdown]
-# New maps, 64 of each kind. We read four times further than in training, to 512 pairs
-# ([`race`](../minititans/experiments/depth_maps.py)); a dashed line marks where training stopped.
+# Now the race, on new maps, 64 of each kind. We read four times further than in training, to 512
+# pairs ([`race`](../minititans/experiments/depth_maps.py)); a dashed line marks the length used in
+# training.
 #
 # **Predict first:** on which of the three kinds of map do two layers beat one? After how many
 # pairs: ten, a hundred, or five hundred? And does a fourth layer help?
@@ -317,7 +318,7 @@ claim(
 )
 
 # %% [markdown]
-# That is what depth is for. And where a matrix would do, or where the pairs are few?
+# That is what depth is for. But what if a matrix would do, or if there are few pairs?
 
 # %% tags=["hide-source"]
 # What was checked: the same on straight maps, and the pairs 4 to 16 on bent ones
@@ -334,13 +335,13 @@ claim(
 )
 
 # %% [markdown]
-# A deep memory needs *pairs*: with few of them, the simple memory does as well, at a fraction of
-# the cost.
+# A deep memory needs *pairs*: with few of them, the simple memory does about as well, at a fraction
+# of the cost.
 #
 # ## What a layer costs
 #
-# A training step, forward and back, for layers of $64 \times 64$: the fastest of several runs
-# that take turns ([`training_seconds`](../minititans/experiments/depth_speed.py)).
+# We time a training step, forward and back, for layers of $64 \times 64$, and take the fastest of
+# several runs ([`training_seconds`](../minititans/experiments/depth_speed.py)).
 
 # %%
 from minititans.experiments.depth_speed import SpeedConfig, training_seconds
@@ -358,7 +359,7 @@ draw_times(depths, measured, (offset, per_layer))
 added = [deeper - shallower for shallower, deeper in pairwise(measured)]  # by each further layer
 mean = sum(added) / len(added)
 claim(
-    "time grows about linearly with depth: what a layer adds is the mean within a factor of 3",
+    "time grows about linearly with depth: each layer adds the mean, within a factor of 3",
     all(mean / 3 < each < 3 * mean for each in added),
     "figure 8",
 )
@@ -372,9 +373,9 @@ claim(
 # %% [markdown]
 # ## The explorer
 #
-# Left: a memory's answers for keys that it has not read; on the line they are right. It starts with
-# a `folded` map and depth 1: however many pairs it reads, the answers do not follow the line. Raise
-# the depth. Then try a `straight` map with depth 4.
+# On the left are a memory's answers to keys that it has not read; a point on the line is a right
+# answer. It starts with a `folded` map and depth 1: however many pairs it reads, the answers do not
+# follow the line. Raise the depth. Then try a `straight` map with depth 4.
 
 # %%
 from minititans.viz.depth import depth_explorer
@@ -389,10 +390,10 @@ depth_explorer(learners, result)
 #
 # ### What two plain layers cannot do
 #
-# Three waves look hardly harder than two. But $\mathrm{SiLU}(x) - \mathrm{SiLU}(-x) = x$, for every
-# $x$. So in a memory of two plain layers, $M(k) - M(-k) = W_2 W_1 k$: seen from opposite sides, it
-# is *still a matrix*. Three waves change their sign on the opposite side. A third layer breaks the
-# symmetry.
+# Three waves look hardly more difficult than two. But $\mathrm{SiLU}(x) - \mathrm{SiLU}(-x) = x$,
+# for every $x$. So in a memory of two plain layers, $M(k) - M(-k) = W_2 W_1 k$: seen from opposite
+# sides, it is *still a matrix*. Three waves change sign on the opposite side, so this difference is
+# three waves again, which no matrix can follow. A third layer breaks the symmetry.
 
 # %%
 weights = {2: learn(three, 2, 32, 1), 3: learn(three, 2, 32, 32, 1)}
@@ -418,8 +419,8 @@ claim(
 # %% [markdown]
 # ### The outer loop, step by step
 #
-# What `meta_train` does, for ten steps: read four new maps, add up the errors of the predictions,
-# and change the start and the gates.
+# Here is what `meta_train` does, for ten steps: it reads four new maps, averages the errors of its
+# predictions, and changes the start and the gates.
 
 # %%
 from minititans.experiments.depth import draw, learning_curve, new_learner, prediction_errors
@@ -449,7 +450,7 @@ claim(
 # ### Further than in training
 #
 # Look at the figure of the race again, beyond 128 pairs. Two layers still gain: more pairs are what
-# they need. Four layers lose some of what they had: gates that suit 128 pairs write too much when
+# they need. Four layers lose some of what they had: gates that suit 128 pairs write too much once
 # there is little left to learn.
 
 # %% tags=["hide-source"]
@@ -460,7 +461,7 @@ claim(
     "figure 7",
 )
 does_not_reproduce(
-    "the longer the sequence, the better a deep memory predicts: looked for beyond its training",
+    "the longer the sequence, the better a deep memory predicts (tested past its training length)",
     (late("bent", 4, 512) > 1.3 * late("bent", 4)).all(),
     "figure 7",
     because="what four layers learned to do with 128 pairs does not carry over to 512",
@@ -469,10 +470,11 @@ does_not_reproduce(
 # %% [markdown]
 # ### Capacity
 #
-# The maps above are rules: a new key can be predicted. Now lists of *random* pairs, where nothing
-# can be predicted, only remembered. A list is read 16 times, then every key is asked for. A matrix
-# of $4 \times 4$ can hold 4 pairs; of $n$ pairs, least squares keeps a share of $4/n$. A network
-# with 16 hidden units has more room ([`recall_error`](../minititans/experiments/depth.py)).
+# The maps above are rules: the value of a new key can be predicted. Now we read lists of *random*
+# pairs, where nothing can be predicted, only remembered. A list is read 16 times, then every key is
+# asked for. A matrix of $4 \times 4$ can hold 4 pairs; of $n$ pairs, least squares keeps a share of
+# $4/n$. A network with 16 hidden units has more room
+# ([`recall_error`](../minititans/experiments/depth.py)).
 
 # %%
 from minititans.experiments.depth import recall_error
@@ -504,9 +506,9 @@ claim(
 # %% [markdown]
 # ### Longer sequences, larger keys
 #
-# For the paper's figure 7 each length needs memories that were trained for it, which takes some
-# minutes. So these numbers were made beforehand, by `minititans experiment depth` (three seeds, 300
-# steps), and are read from `results/depth/`. The error is the mean over the whole sequence, as a
+# For the paper's figure 7 each length needs memories trained for it, which takes several minutes.
+# So these numbers were computed beforehand with `minititans experiment depth` (three seeds, 300
+# steps) and are read from `results/depth/`. The error is the mean over the whole sequence, just as
 # perplexity is.
 
 # %%
@@ -541,13 +543,13 @@ claim(
 # %% tags=["hide-source"]
 # What was checked: the same results
 does_not_reproduce(
-    "the deeper the memory, the better it predicts: looked for at every length, up to four layers",
+    "the deeper the memory, the better it predicts (tested at every length, up to four layers)",
     all(bool((stored[4, n, 4] > 0.95 * stored[4, n, 3]).all()) for n in (32, 64, 128, 256, 512)),
     "figure 7",
     because="a fourth layer lowers the error by less than 5 %, if at all",
 )
 does_not_reproduce(
-    "the deeper the memory, the better it predicts: looked for with keys of 16 numbers",
+    "the deeper the memory, the better it predicts (tested with keys of 16 numbers)",
     all(bool((stored[16, 128, depth] > 0.98 * stored[16, 128, 1]).all()) for depth in (2, 3, 4)),
     "figure 7",
     because="128 pairs are too few for such keys: there no depth is better than a matrix",
@@ -566,9 +568,9 @@ does_not_reproduce(
 #   error comes down by backpropagation. The rule is the same.
 # - Layers that add to a vector of length 1 make a deep memory safe to fade: it becomes a shallower
 #   one and goes on learning. Plain layers die.
-# - Depth pays where the map is bent and there are enough pairs. Where the map is straight, the
-#   pairs few or the keys large, it gains little and costs the same: time grows about linearly with
-#   depth.
+# - Depth pays off where the map is bent and there are enough pairs. Where the map is straight, the
+#   pairs few or the keys large, it gains little and costs just as much: time grows about linearly
+#   with depth.
 #
 # **Exercise:** [05 Depth](../exercises/05_depth.ipynb): carry the error back through the layers
 # yourself, and write a deep memory's update.

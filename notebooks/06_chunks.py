@@ -29,7 +29,7 @@ draw_loop("chunks")
 # %% [markdown]
 # ## The chain
 #
-# Eight tokens, a matrix $M$ as the memory, and gates of its own for each token. The keys $K$,
+# We have eight tokens, a matrix $M$ as the memory, and separate gates for each token. The keys $K$,
 # queries $Q$, values $V$ and, soon, errors $E$ of a chunk are matrices with one row per token.
 
 # %%
@@ -41,7 +41,7 @@ theta, eta, alpha = torch.rand(b), 0.7 * torch.rand(b), 0.3 * torch.rand(b)
 M0 = torch.randn(dim, dim) / dim**0.5  # the memory before the first token
 
 # %% [markdown]
-# The rule, token by token: equations (13) and (14), and a reading (15) after each write. One
+# Here is the rule token by token: equations (13) and (14), and a reading (15) after each write. One
 # argument decides *where the error is measured*: at the memory just before the token, as (14) says,
 # or at the memory with which the chunk began.
 
@@ -71,10 +71,10 @@ difference = (Y_loop - Y_frozen).norm(dim=1) / Y_loop.norm(dim=1)  # for each to
 print([f"{share:.1%}" for share in difference])
 
 # %% [markdown]
-# The first reading is the same, because the first error is. Then the two drift apart. That is the
-# price of freezing, and we will measure it. What it buys: **frozen errors do not wait for each
-# other.** This is equation (16): the gradient of token $t$ is taken at $M_{t'}$, the memory at the
-# start of its chunk.
+# The first reading is the same, because the first error is. After that the two versions drift
+# apart. That is the price of freezing, and we will measure it. What it buys is that **frozen errors
+# do not wait for each other.** This is equation (16): the gradient of token $t$ is taken at
+# $M_{t'}$, the memory at the start of its chunk.
 #
 # ## All surprises at once
 #
@@ -128,8 +128,8 @@ from minititans.viz.chunks import draw_gate_matrices
 draw_gate_matrices(H, D, G)
 
 # %% [markdown]
-# In $G$ a surprise first *grows*: with momentum it goes on writing for a while, until forgetting
-# wins. All three are empty above the diagonal: nothing comes from the future.
+# In $G$ a surprise may first *grow*: with momentum it goes on being written for a while, until
+# forgetting wins. All three are empty above the diagonal: nothing comes from the future.
 #
 # The last rows of $H$ and $G$ give the momentum and the memory after the chunk, each as one
 # product. (With `eta = 0`, $H$ is diag(θ) and $G_{ti} = \theta_i\,\beta_t/\beta_i$: that is (16).
@@ -167,17 +167,16 @@ claim(
 )
 
 # %% [markdown]
-# The loop is gone. What took its place looks like attention: queries against keys, a causal
-# matrix $G$ in place of the mask, no softmax, and in place of the values the *errors*: what is
-# already known is not written again. Momentum and forgetting together cost one $b \times b$
-# matrix.
+# The loop is gone. What took its place looks like attention: queries against keys, a causal matrix
+# $G$ in place of the mask, no softmax, and in place of the values the *errors*: what is already
+# known is not written again. Together, momentum and forgetting cost one $b \times b$ matrix.
 #
 # ## From chunk to chunk
 #
 # The next chunk begins with the momentum $S_0$ that the last one left. By token $t$ the share
 # $m_t = \eta_1 \cdots \eta_t$ of it is left (a small $m$, for momentum), and on its way it has
-# written $f = D\,m$. That is all; here is the chunk. How it measures its errors is left open: for
-# now they are frozen.
+# written $f = D\,m$. That is all we need for a chunk. The code leaves open how the errors are
+# measured; for now they are frozen.
 
 
 # %%
@@ -202,9 +201,9 @@ def one_chunk(errors, Q, K, V, theta, eta, alpha, M0, S0):
 
 
 # %% [markdown]
-# Now a longer sequence, 64 tokens, in chunks of every size. The judge is the library's literal
-# loop, [`sequential`](../minititans/memory/sequential.py), which takes its gradients from
-# autograd and knows nothing of H, D and G. With `exact=False` it freezes them as we do.
+# Now a longer sequence, 64 tokens, in chunks of every size. The referee is the library's literal
+# loop, [`sequential`](../minititans/memory/sequential.py), which takes its gradients from autograd
+# and knows nothing of H, D and G. With `exact=False` it freezes them as we do.
 
 # %%
 time = 64
@@ -237,14 +236,14 @@ claim(
 )
 
 # %% [markdown]
-# With `b = 1` nothing is frozen for longer than a token: that is (13) and (14) to the letter.
+# With `b = 1` nothing is frozen for longer than one token: that is (13) and (14) to the letter.
 #
 # ## What freezing costs
 #
 # First the worst case, which we can work out. The *same* pair fills the sequence, with
-# `theta = 0.5` and `eta = alpha = 0`. Token by token, each reading halves the error. In a chunk all
-# $b$ gradients say the same, "go there by `theta`", and none knows of the others: a chunk
-# multiplies the error by $1 - b\,\theta$.
+# `theta = 0.5` and `eta = alpha = 0`. Token by token, each write halves the error. In a chunk all
+# $b$ gradients ask for the same step, and none knows about the others, so a chunk multiplies the
+# error by $1 - b\,\theta$.
 #
 # **Predict first:** what is left of the error after 64 tokens, in chunks of 1, 2, 4 and 8?
 
@@ -274,7 +273,7 @@ claim(
 
 # %% [markdown]
 # Now an ordinary case. A memory learns random linear maps from 256 pairs and predicts each value
-# before it is written. To be fair, every chunk size may choose the `theta` that suits it
+# before it is written. To be fair, every chunk size may use the `theta` that suits it best
 # ([`freezing_cost`](../minititans/experiments/chunks.py), three seeds).
 
 # %%
@@ -303,15 +302,17 @@ claim(
 )
 
 # %% [markdown]
-# So with frozen gradients the chunk size is a compromise: larger chunks are faster, and learn
-# worse. (`minititans experiment chunk` asks the same of a trained memory.) Does it have to be one?
+# So with frozen gradients the chunk size is a compromise: larger chunks are faster but learn less
+# well. (`minititans experiment chunk` asks the same of a trained memory.) Can we avoid the
+# compromise?
 #
 # ## The triangle
 #
 # Go back to the exact error, $e_t = v_t - M_{t-1} k_t$. Our formula for the memory does not care
-# how the errors were measured, so it holds for $M_{t-1}$ as well, with row $t - 1$ of everything.
-# Write a small minus for *one row earlier*; before the first token all of $M_0$ is there
-# ($\beta^- = 1$), nothing of $S_0$ ($f^- = 0$), and no surprise ($G^- = 0$):
+# how the errors were measured, so it holds for $M_{t-1}$ too, with row $t - 1$ of everything. Write
+# a small minus for *one row earlier*. Before the first token, all of $M_0$ is there
+# ($\beta^- = 1$), nothing of $S_0$ has been written ($f^- = 0$), and neither has any surprise
+# ($G^- = 0$):
 #
 # $$e_t = v_t - \beta^-_t M_0 k_t - f^-_t S_0 k_t - \sum_{i<t} G^-_{ti}\,(k_i \cdot k_t)\, e_i$$
 #
@@ -321,7 +322,8 @@ claim(
 # $$\bigl(I + G^- \odot (K K^\top)\bigr)\, E
 # = V - \beta^- \odot (K M_0^\top) - f^- \odot (K S_0^\top)$$
 #
-# One system of linear equations for all errors of a chunk: a triangle with ones on its diagonal.
+# That is one system of linear equations for all errors of a chunk. Its matrix is a triangle with
+# ones on the diagonal.
 
 
 # %%
@@ -337,13 +339,14 @@ def exact(K, V, G, f, beta, M0, S0):
 
 
 # %% [markdown]
-# Here is the system for the eight tokens of the beginning, beside the loop that it replaces.
+# Here is the system for the eight tokens from the beginning, beside the loop that it replaces.
+# (There $S_0$ was zero, so its term is missing.)
 #
 # **Predict first:** row 5 of the system will be framed. Which of its entries can be nonzero, and
 # what must be known before it can be solved for $e_5$?
 
 # %% tags=["predict"]
-from minititans.viz.chunks import draw_triangle
+from minititans.viz.triangle import draw_triangle
 
 _, G, _, f, beta = products(theta, eta, alpha)
 E = exact(K, V, G, f, beta, M0, torch.zeros(dim, dim))
@@ -351,10 +354,11 @@ left = torch.eye(len(K)) + one_row_earlier(G, 0) * (K @ K.T)
 draw_triangle(left, E, left @ E, row=5)
 
 # %% [markdown]
-# Row 5 holds a 1 for $e_5$ and one number for each earlier error: how much of that surprise is
-# still in the memory, times how much the two keys overlap. Solving from top to bottom takes the
-# tokens one by one, just like the loop. But a step of the loop updates a whole matrix, while a row
-# of the triangle adds up a few errors that are already known, and one call does all rows.
+# Row 5 holds a 1 for $e_5$ and one number for each earlier error: how much of that surprise is in
+# the memory, times how much the two keys overlap. To its right there are only zeros. Solving from
+# top to bottom takes the tokens one by one, just like the loop. But a step of the loop updates a
+# whole matrix, while a row of the triangle only adds up errors that are already known, and a single
+# call solves all rows.
 
 # %%
 claim(
@@ -376,7 +380,7 @@ claim(
 # %% [markdown]
 # **The same numbers as the loop, for any chunk size.** Nothing is frozen, nothing is approximated;
 # how many tokens go into a chunk is now a question of speed alone. (With `eta = alpha = 0` this is
-# what DeltaNet does.) The experiment from above, with exact errors:
+# what DeltaNet does.) Here is the experiment from above again, with exact errors:
 
 # %%
 exact_cost = freezing_cost(FreezingConfig(sizes=(1, 16, 128)), exact=True)
@@ -392,11 +396,12 @@ claim(
 # ## Deeper memories
 #
 # In a memory of several layers (notebook 05) each layer's surprise is still an outer product, an
-# error times what enters the layer, and $G$ is the same for all layers. So each layer is read with
-# the line above, layer by layer. The last layer's errors depend on its own weights linearly, and
-# are exact. The layers below act through SiLU; their errors are frozen, as in (16), and because
-# these layers are frozen for $b$ tokens they take a step of $\theta/b$. That is the library's
-# default ([`chunked`](../minititans/memory/chunked.py)); `exact=False` freezes all layers.
+# error times what enters the layer, and $G$ is the same for all layers. So each layer in turn is
+# read with the same line of matrix products. The last layer's errors depend linearly on its own
+# weights, and they are exact. The layers below act through SiLU. Their errors are frozen, as in
+# (16), and because they are frozen for $b$ tokens, these layers take steps of $\theta/b$. That is
+# the library's default ([`chunked`](../minititans/memory/chunked.py)); `exact=False` freezes all
+# layers.
 
 
 # %% tags=["hide-source"]
@@ -421,13 +426,13 @@ claim(
 # %% [markdown]
 # ## What it buys
 #
-# A training step, forward and back, of a memory with two layers, for a sequence of 64 tokens.
-# Besides exact and frozen chunks there is a version that does build the weights of every token
-# ([`scan`](../minititans/memory/scan.py)). Memory is counted, not sampled: the bytes that autograd
-# keeps for the backward pass ([`chunk_costs`](../minititans/experiments/chunk_costs.py)).
+# We measure a training step, forward and back, of a memory with two layers and a sequence of 64
+# tokens. Besides exact and frozen chunks there is a version that does build the weights after every
+# token ([`scan`](../minititans/memory/scan.py)). Memory is counted, not sampled: the bytes that
+# autograd keeps for the backward pass ([`chunk_costs`](../minititans/experiments/chunk_costs.py)).
 #
-# **Predict first:** single tokens against one chunk of 64: how many times as fast? And what does
-# the triangle add to that?
+# **Predict first:** how many times as fast as single tokens is one chunk of 64? And how much time
+# does the triangle add?
 
 # %% tags=["predict"]
 from minititans.experiments.chunk_costs import EXACT, FROZEN, PER_TOKEN, CostConfig, chunk_costs
@@ -460,16 +465,17 @@ claim(
 )
 
 # %% [markdown]
-# With a weight per token, every layer is copied for every token, several times. Chunks keep one
-# copy of the layers per *chunk* and a few matrices of $b \times b$: the first shrink with $b$, the
-# second grow. In between, near the size of a key, the least memory is needed.
+# With "a weight per token", every layer is copied for every token, several times. Chunks keep one
+# copy of the layers per *chunk* and a few $b \times b$ matrices. The larger $b$ is, the fewer the
+# copies and the larger the matrices. In between, near the size of a key, the least memory is
+# needed.
 #
 # ## The explorer
 #
-# One sequence of 64 pairs, read in chunks of the size that you choose. It starts with chunks of 16
-# and the same gates for all tokens. The frozen memory is far off, the exact one is not. Lower
-# `theta` until they meet. Then give each token gates of its own, try `alpha = 1`, and `eta = 1`, a
-# momentum that never fades.
+# The explorer reads one sequence of 64 pairs in chunks of the size you choose. It starts with
+# chunks of 16 and the same gates for all tokens. The frozen memory is far off, the exact one is
+# not. Lower `theta` until they meet. Then give each token its own gates, and try `alpha = 1` and
+# `eta = 1`, a momentum that never fades.
 
 # %%
 from minititans.viz.chunks import chunk_explorer
@@ -484,9 +490,9 @@ chunk_explorer()
 #
 # ### Products without division
 #
-# The paper writes the weights of old writes as $\beta_t/\beta_i$, and it is tempting to compute
-# them like that: one cumulative product, one division. Let one token clear the memory,
-# `alpha = 1`, as notebook 04 did.
+# The paper writes what is left of an old write as $\beta_t/\beta_i$, and it is tempting to compute
+# it like that: one cumulative product, one division. But let one token clear the memory with
+# `alpha = 1`, as in notebook 04.
 
 # %%
 alpha_clear = torch.tensor([0.1, 0.2, 1.0, 0.5])  # the third token forgets everything
@@ -497,8 +503,8 @@ print(quotients)
 # %% [markdown]
 # After the third token $\beta$ is 0, and 0/0 is not a number. But we know what the last entry of
 # the last row should be: an empty product, 1, whatever happened before.
-# [`segment_products`](../minititans/memory/gates.py) multiplies the gates *between* and divides
-# nothing.
+# [`segment_products`](../minititans/memory/gates.py) multiplies the gates in between and never
+# divides.
 
 # %%
 kept = segment_products(1 - alpha_clear)
@@ -516,9 +522,9 @@ claim(
 # ### The scan
 #
 # The paper computes the momentum in another way. Equation (18),
-# $S_t = \eta_t S_{t-1} - \theta_t u_t$, is a linear recurrence, and *two of its steps make one
-# step of the same form*: first $(\eta, x)$, then $(\eta', x')$ is $(\eta'\eta,\ \eta' x + x')$.
-# So neighbours can be joined in pairs, pairs in fours: $\log_2 b$ rounds.
+# $S_t = \eta_t S_{t-1} - \theta_t u_t$, is a linear recurrence, and *two of its steps make one step
+# of the same form*: first $(\eta, x)$, then $(\eta', x')$ is $(\eta'\eta,\ \eta' x + x')$. So
+# neighbours can be joined into pairs and pairs into fours: $\log_2 b$ rounds.
 
 # %%
 decay, x = torch.rand(64), torch.randn(64)
@@ -551,7 +557,7 @@ claim("the library's scan agrees", torch.allclose(by_library, s), "equation (18)
 # ### Gates that a chunk shares
 #
 # Let all tokens of a chunk have the same gates (section 3.2, last paragraph). Then only the
-# *distance* counts: $H_{ti} = \theta\,\eta^{t-i}$. Each diagonal of H is one number.
+# *distance* counts: $H_{ti} = \theta\,\eta^{t-i}$. Each diagonal of H holds a single number.
 
 # %%
 shared = torch.full((8,), 0.8)
@@ -560,8 +566,8 @@ D = segment_products(torch.full((8,), 0.9))
 draw_gate_matrices(H, D, D @ H)
 
 # %% [markdown]
-# A matrix with constant diagonals is a convolution: of the surprises with
-# $1, \eta, \eta^2, \dots$. For that there is the fast Fourier transform
+# Multiplying by a matrix with constant diagonals is a convolution, here of the surprises with
+# $1, \eta, \eta^2, \dots$. The fast Fourier transform computes it
 # ([`convolution`](../minititans/memory/scan.py)).
 
 # %%
@@ -580,8 +586,8 @@ claim(
 #
 # - Momentum and forgetting are fixed mixtures of surprises: the matrices H, D and $G = DH$. A token
 #   reads through $G \odot (QK^\top)$; its memory $M_t$ is never built, at any depth.
-# - Freezing the errors inside a chunk, (16), breaks the chain, and costs: chunks of 64 make about
-#   three times the error here, even with a smaller `theta`.
+# - Freezing the errors inside a chunk, (16), breaks the chain at a price: chunks of 64 make about
+#   three times the error here, even with the best `theta`.
 # - The exact errors of a chunk solve a triangular system. For a matrix that gives the same numbers
 #   as the loop, for any chunk size; in a deeper memory it does so for the last layer.
 #
