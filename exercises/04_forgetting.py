@@ -41,9 +41,9 @@ check("04.1", forget_and_write)
 # %% [markdown]
 # ## 04.2 The whole rule, one token
 #
-# Surprise, momentum, forgetting: the complete rule for one pair. Mind where each gate acts. The
-# surprise is measured at the $M$ that comes in, before anything is forgotten. Equations (13) and
-# (14):
+# Surprise, momentum, forgetting: the complete rule for one pair. Take care where each gate acts.
+# The surprise is measured at the $M$ that comes in, before anything is forgotten. Equations (13)
+# and (14):
 #
 # $$S_t = \eta_t\, S_{t-1} - \theta_t\, \nabla\ell(M_{t-1}; k_t, v_t) \qquad
 # M_t = (1 - \alpha_t)\, M_{t-1} + S_t$$
@@ -65,7 +65,7 @@ check("04.2", titans_step)
 
 # %% [markdown]
 # A stream of new pairs that never repeat: how large does $M$ get? The rule corrects what is wrong,
-# so its norm levels off even without forgetting; the more is forgotten, the lower the level.
+# so its norm levels off even without forgetting; the more it forgets, the lower the level.
 
 
 # %%
@@ -149,7 +149,7 @@ print("left after 10 tokens:", round(what_is_left(alpha)[0, 0].item(), 4))
 
 # %% [markdown]
 # A memory that is meant to last needs a very small alpha. The gate of `NeuralMemory` is the fourth
-# power of a sigmoid, so that it can close, and it starts near 1e-5. Which half-life is that?
+# power of a sigmoid, so that it can close, and it starts near 1e-5. What half-life is that?
 
 # %%
 for n in (70, 700, 70_000):
@@ -185,8 +185,8 @@ check("04.5", titans_memory)
 
 # %% [markdown]
 # Now let contexts change: twelve new pairs, repeated for a while, then twelve others, and so on.
-# Each query is the *next* token's key, so that $y_t$ is what the memory expects before it is told.
-# How much should it forget, if a context lasts two rounds, and if it lasts six?
+# Each query is the *next* token's key, so $y_t$ is what the memory expects before it is told. How
+# much should it forget if a context lasts two rounds? And if it lasts six?
 
 
 # %%
@@ -213,7 +213,7 @@ print("the longer a context lasts, the less should be forgotten:", best[1] < bes
 
 # %% [markdown]
 # **What you have:** the memory of the paper, token by token, for a matrix $M$. Lab 05 gives it
-# depth, lab 06 makes it fast.
+# depth; lab 06 makes it fast.
 
 # %%
 progress()

@@ -47,7 +47,7 @@ check("05.1", read_deep)
 # %% [markdown]
 # ## 05.2 The slope of SiLU
 #
-# To carry an error back through the network you need the slope of what is between its layers.
+# To carry an error back through the network you need the slope of the function between its layers.
 # Derive it, and write it without autograd:
 #
 # $$\mathrm{silu}(z) = z\,\sigma(z), \qquad \mathrm{silu}'(z) = \;?$$
@@ -73,7 +73,7 @@ lines({"silu": F.silu(z), "its slope": silu_slope(z)}, "z", "height and slope", 
 # %% [markdown]
 # ## 05.3 The error, carried back
 #
-# Two layers. At the last one the error is simply what should have come out, minus what did. Which
+# Two layers. At the last one the error is simply what should have come out minus what did. What
 # change of the *first* layer's output, before SiLU, would have helped? Carry the error back through
 # $W_2$ and through SiLU. The notebook does it in two lines; check that the shapes fit.
 #
@@ -127,15 +127,15 @@ u1, u2 = deep_surprise(W1, W2, key, value)
 matrices({"u1 [8, 5]": u1, "u2 [5, 8]": u2}, rows="output", columns="input")
 
 # %% [markdown]
-# Each is an outer product, of rank one. That is the key to lab 06: a token's surprise in a layer
-# is two vectors, however large the layer is.
+# Each is an outer product, of rank one. Lab 06 builds on that: a token's surprise in a layer is two
+# vectors, however large the layer is.
 #
 # ## 05.5 A deep memory's update
 #
-# The rule of lab 04 for a memory of any depth. All surprises are measured at the same moment, at
-# the weights as they come in; then each layer has its own momentum and its own write. Compute the
-# surprises as you like: `torch.func.grad` differentiates with respect to a whole list at once, and
-# the result can itself be differentiated.
+# Now write the rule of lab 04 for a memory of any depth. All surprises are measured at the same
+# moment, at the weights as they come in; then each layer has its own momentum and its own write.
+# Compute the surprises as you like: `torch.func.grad` differentiates with respect to a whole list
+# at once, and the result can itself be differentiated.
 
 
 # %%

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Lab 06: training in parallel
 #
-# The rule as you have it takes one token after another. Here you turn a whole chunk of tokens into
-# a few matrix products, let a sequence arrive in pieces, and at the end get back exactly the
-# numbers of the loop. It goes with the notebook [Training in
-# parallel](../notebooks/06_chunks.ipynb). Seven tasks; plan two hours.
+# So far your rule takes one token after another. Here you turn a whole chunk of tokens into a few
+# matrix products, let a sequence arrive in pieces, and finally get back exactly the numbers of the
+# loop. It goes with the notebook [Training in parallel](../notebooks/06_chunks.ipynb). Seven tasks;
+# plan two hours.
 #
 # The memory is a matrix $M$. The trick of tasks 06.1 to 06.6: inside a chunk every surprise is
 # measured at $M_{start}$, the memory with which the chunk began, equation (16). Then all surprises
-# are known at once, and what remains is products of gates. Task 06.7 does without the trick. One
-# sequence, no batch: `keys` is `[time, d_key]`, a gate is `[time]`.
+# are known at once, and what remains are products of gates. Task 06.7 does without the trick. There
+# is one sequence and no batch: `keys` is `[time, d_key]`, a gate is `[time]`.
 #
 # `check`, `hint("06.1")`, `example("06.1")` and `progress()` work as before.
 
@@ -243,10 +243,10 @@ print("minititans.memory.chunked gives the same:", torch.allclose(frozen, whole,
 # M_{t-1} = \beta^-_t M + f^-_t S + \sum_{i < t} G^-_{t,i}\, e_i k_i^\top$$
 #
 # The minus means *one row earlier*: row $t$ of $G^-$ is row $t-1$ of $G$, and so on. What is in the
-# first row, before anything was written? Put the second formula into the first and move everything
-# with an $e$ in it to the left. The result is a system of linear equations for the rows of $E$. Row
-# $t$ needs only rows before it: the system is lower triangular, with ones on its diagonal. Derive
-# it and solve it, row by row or with `torch.linalg.solve_triangular`.
+# first row, before anything has been written? Put the second formula into the first and move
+# everything with an $e$ in it to the left. The result is a system of linear equations for the rows
+# of $E$. Row $t$ needs only rows before it: the system is lower triangular, with ones on its
+# diagonal. Derive it and solve it, row by row or with `torch.linalg.solve_triangular`.
 
 
 # %%

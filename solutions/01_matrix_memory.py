@@ -1,17 +1,17 @@
 # %% [markdown]
 # # Lab 01: a matrix that remembers
 #
-# You build the simplest memory there is: a matrix that pairs are written into and read from. It
-# goes with the notebook [A matrix that remembers](../notebooks/01_matrix_memory.ipynb). Five
-# tasks; plan 45 minutes.
+# You will build the simplest memory there is: a matrix that stores pairs and gives them back. It
+# goes with the notebook [A matrix that remembers](../notebooks/01_matrix_memory.ipynb). Five tasks;
+# plan 45 minutes.
 #
 # **How it works.** Each task has a cell with a hole in it, and below it a cell with `check`.
 # Write your function and run both. `check` tries your function on many inputs. It tells you
 # whether the answers are right and, if not, what differs; if it recognises a typical mistake, it
 # says which one. A function that runs for more than ten seconds is stopped.
 #
-# - `hint("01.1")` gives a hint, and another one each time, three in all
-# - `example("01.1")` gives inputs to try: `hebbian_write(**example("01.1"))`
+# - `hint("01.1")` gives a hint, and a further one each time you call it, three in all
+# - `example("01.1")` gives you inputs to try: `hebbian_write(**example("01.1"))`
 # - `progress()` shows what you have solved and what is next
 #
 # **Vectors and shapes.** A key is a vector `[d_key]`, a value `[d_value]`. The memory is a matrix
@@ -63,8 +63,8 @@ matrices({"M": hebbian_write(torch.zeros(4, 6), key, value)}, rows="value", colu
 # %% [markdown]
 # ## 01.2 Read
 #
-# Reading compares the query with the keys and returns values, each as strongly as its key fits.
-# With the matrix this is a single product, equation (5):
+# Reading compares the query with the keys and returns the values, each weighted by how well its key
+# fits. With the matrix this is a single product, equation (5):
 #
 # $$y_t = M_t\, q_t$$
 
@@ -116,7 +116,8 @@ def hebbian_memory(keys, values):
 check("01.3", hebbian_memory)
 
 # %% [markdown]
-# How good is the recall when more and more pairs share one matrix? Keys of 32 numbers:
+# How well does the memory recall when more and more pairs share one matrix? The keys have 32
+# numbers:
 
 
 # %%
@@ -129,14 +130,13 @@ def recall_error(pairs, dim=32):
 
 counts = [1, 2, 4, 8, 16, 32, 64]
 errors = torch.stack([recall_error(pairs) for pairs in counts])
-lines({"error of the recall": errors}, "pairs in one 32 × 32 matrix", "squared error", x=counts)
+lines({"error of recall": errors}, "pairs in one 32 × 32 matrix", "squared error", x=counts)
 
 # %% [markdown]
 # ## 01.4 Linear attention
 #
-# Now a sequence: every token writes its pair and is then answered by the memory so far, with its
-# own query. Unroll (4) and (5), and the matrix disappears: what is left is attention without a
-# softmax.
+# Now take a sequence: every token writes its pair, then asks the memory so far with its own query.
+# Unroll (4) and (5), and the matrix disappears: what is left is attention without a softmax.
 #
 # $$y_t = M_t\, q_t = \sum_{i \le t} (q_t \cdot k_i)\, v_i$$
 #
@@ -168,8 +168,8 @@ matrices({"all overlaps": overlaps, "what token t sees": overlaps.tril()}, "toke
 # %% [markdown]
 # ## 01.5 Interference
 #
-# Why does the recall get worse? Put $M = \sum_j v_j k_j^\top$ into $M k_i$ and separate what comes
-# from pair $i$ itself from what comes from all others. The others are noise:
+# Why does recall get worse? Put $M = \sum_j v_j k_j^\top$ into $M k_i$ and separate what comes from
+# pair $i$ itself from what comes from all others. The others are noise:
 #
 # $$M k_i = \underbrace{v_i\,\|k_i\|^2}_{\text{signal}} + \text{noise}_i$$
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Lab 02: surprise is a gradient
 #
-# The matrix of lab 01 adds every pair, whether it knows it already or not. Here you build a memory
+# The matrix of lab 01 adds every pair, whether it already knows it or not. Here you build a memory
 # that writes only what surprises it. It goes with the notebook [Surprise is a
 # gradient](../notebooks/02_surprise.ipynb). Six tasks; plan an hour.
 #
@@ -50,8 +50,8 @@ check("02.1", associative_loss)
 #
 # The surprise of a pair is the gradient of the loss with respect to $M$: how much each weight
 # contributed to the wrong answer. Let PyTorch find it, from your loss. Later the whole model is
-# trained *through* this gradient, so it has to be differentiable itself: with `torch.func.grad` it
-# is, and with `torch.autograd.grad` if you pass `create_graph=True`.
+# trained *through* this gradient, so it must itself be differentiable. With `torch.func.grad` it
+# is; with `torch.autograd.grad` it is if you pass `create_graph=True`.
 #
 # $$u = \nabla_M\, \ell(M; k, v)$$
 
@@ -73,7 +73,7 @@ check("02.2", surprise_by_autograd)
 # %% [markdown]
 # ## 02.3 Surprise, by hand
 #
-# For a matrix the gradient can be written down. Derive $\partial \ell / \partial M_{ij}$ on paper
+# For a matrix the gradient has a closed form. Derive $\partial \ell / \partial M_{ij}$ on paper
 # first, then write it for all $i, j$ at once, without autograd. In the paper it is part of equation
 # (17).
 
@@ -128,8 +128,8 @@ def delta_write(M, key, value, theta):
 check("02.4", delta_write)
 
 # %% [markdown]
-# One key, first with one value, then with another. Hebb's rule blends them; the delta rule
-# overwrites. How far is the answer from the value that is true at the moment?
+# One key comes first with one value, then with another. Hebb's rule blends them; the delta rule
+# overwrites. How far is each answer from the value that is true at that moment?
 
 # %%
 key = F.normalize(torch.randn(8), dim=0)
@@ -158,7 +158,7 @@ def exact_step(key):
     key: [d_key], not zero. Returns [].
     """
     ### BEGIN SOLUTION
-    # M_t k = M k − θ e (kᵀk) = v + e (1 − θ ‖k‖²), and the bracket has to be zero.
+    # M_t k = M k − θ e (kᵀk) = v + e (1 − θ ‖k‖²), and the bracket must be zero.
     return 1 / key.square().sum()
     ### END SOLUTION
 
@@ -183,9 +183,9 @@ lines(series, "theta, in exact steps", "error", x=shares)
 # %% [markdown]
 # ## 02.6 A memory over a sequence
 #
-# Put it together: a batch of sequences, each row with a memory of its own that starts from the same
-# `M`. Every token writes its pair and then reads with its own query, so $y_t$ comes from $M_t$.
-# Loops are fine; lab 06 gets rid of them.
+# Put it together: a batch of sequences, each row with its own memory, starting from the same `M`.
+# Every token writes its pair and then reads with its own query, so $y_t$ comes from $M_t$. Loops
+# are fine; lab 06 gets rid of them.
 
 
 # %%

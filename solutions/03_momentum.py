@@ -3,7 +3,7 @@
 #
 # A surprise lasts one token, and the memory of lab 02 writes it at that token only. Here you give
 # it momentum: the surprise goes on being written while the next tokens are read. (People remember
-# what *surrounds* a shock. Notebook 03 shows how much of that momentum can do: it helps only where
+# what *surrounds* a shock. Notebook 03 shows how far momentum can imitate that: it helps only where
 # the keys are alike.)
 #
 # It goes with the notebook [Surprise that lingers](../notebooks/03_momentum.ipynb). Five tasks;
@@ -29,7 +29,7 @@ _ = torch.manual_seed(0)
 #
 # $$S_t = \eta_t\, S_{t-1} - \theta_t\, u_t$$
 #
-# `eta` says how much of the past lives on, `theta` how much of the present comes in.
+# `eta` says how much of the past lives on, `theta` how much of the present is added.
 
 
 # %%
@@ -73,8 +73,8 @@ def momentum_write(M, S, key, value, theta, eta):
 check("03.2", momentum_write)
 
 # %% [markdown]
-# One pair comes once; from then on the memory sees only a pair that it knows already. What becomes
-# of its answer to the first pair?
+# One pair, the event, comes once; before and after it the memory sees only a pair that it already
+# knows. What becomes of its answer to the event?
 
 
 # %%
@@ -93,8 +93,8 @@ answers = {f"eta = {eta}": follow(eta) for eta in (0.0, 0.5, 0.8)}
 lines(answers, "token", "share of the event that is stored", mark=(2, "the event"))
 
 # %% [markdown]
-# With momentum an event goes on being written after it has passed. With a large `eta` that is more
-# than the whole event: even an event *seen once* is written too far. Task 03.4 says when.
+# With momentum an event goes on being written after it has passed. With a large `eta`, more than
+# the whole event is written: even an event *seen once* goes too far. Task 03.4 shows when.
 #
 # ## 03.3 Momentum over time
 #
@@ -135,9 +135,9 @@ lines(dict(zip(names, momentum_over_time(shocks, eta))), "token", "momentum")
 # %% [markdown]
 # ## 03.4 How much of one surprise is written
 #
-# A single surprise of size 1, with a constant `eta` and `theta`. At its own token `theta` of it is
-# written to the memory. At the next token, what is left of it in the momentum is written again, and
-# so on. How much has been written after `tokens` tokens, counting the first? Derive it. It must
+# Take a single surprise of size 1, with constant `eta` and `theta`. At its own token, `theta` of it
+# is written to the memory. At the next token, what is left of it in the momentum is written again,
+# and so on. How much has been written after `tokens` tokens, counting the first? Derive it. It must
 # be right for `eta = 1` too, and differentiable there.
 
 
@@ -207,7 +207,7 @@ def momentum_memory(M, queries, keys, values, theta, eta):
 check("03.5", momentum_memory)
 
 # %% [markdown]
-# Sixteen pairs, again and again. Which memory has learned them after a few rounds? With a small
+# Sixteen pairs come again and again. Which memory has learned them after a few rounds? With a small
 # `theta`, momentum helps; the error is measured right after each write.
 
 # %%
