@@ -4,8 +4,8 @@
 # **Question:** one fact, then thousands of tokens of noise, then a question about the fact. Which
 # models still know it, and why do the others lose it?
 #
-# **You will build:** nothing new. You will test trained models at 64 times the length of their
-# training, look inside while they read, and take parts away until the needle is lost.
+# **You will build:** nothing new. You will test trained models on texts 64 times as long as those
+# they were trained on, look inside while they read, and take parts away until the needle is lost.
 #
 # **Time:** about 45 s to run on 2 cores, 25 minutes to read.
 #
@@ -16,7 +16,7 @@
 import torch
 
 from minititans.course import claim, does_not_reproduce
-from minititans.experiments import needle_models
+from minititans.experiments import needle_models, needle_readings
 from minititans.experiments.needle_fading import (
     by_depth,
     fade_everywhere,
@@ -37,9 +37,9 @@ torch.set_num_threads(1)  # these models are small: a second thread would only b
 # %% [markdown]
 # ## The haystack
 #
-# Take a text of noise, and hide a note in it, the *needle*: a key and its value. The text ends by
-# asking for that key, and only the answer counts. This is a small version of the paper's S-NIAH
-# test ("single needle in a haystack", section 5.3), with its three kinds of needle.
+# Take a text of noise, and hide a note in it, the *needle*: a key and its value. The text ends with
+# a question about that key, and only the answer counts. This is a small version of the paper's
+# S-NIAH test ("single needle in a haystack", section 5.3), with its three kinds of needle.
 
 # %%
 kinds = {
@@ -58,8 +58,9 @@ draw_haystacks(rows)
 # note, keep it, and find it again. (The words are only for these pictures. To the models, tokens
 # are numbers from 0 to 63.)
 #
-# Our models have 130,000 parameters and two layers. They were trained on haystacks of 32 to **256**
-# tokens, with up to eight needles each. Now they read **16,384**, which is 64 times as long.
+# Our models have about 130,000 parameters and two layers. They were trained on haystacks of 32 to
+# **256** tokens, with up to eight needles each. Now they read **16,384**, which is 64 times as
+# long.
 #
 # **Predict first.** The LMM, which has no attention and only its long-term memory, reads 8
 # haystacks of 16,384 tokens. How many passkeys does it find? (Guessing finds one in 16.) And how
@@ -84,9 +85,12 @@ claim(
 #
 # Eight haystacks read by one trained model are an anecdote. The stored results have up to three
 # trainings of each model, from different seeds, and 128 haystacks per length (32 of the longest for
-# the slow Transformer, 16 beyond 16,384 tokens). Every model has the same number of parameters and
-# was trained by the same rules. On the left is table 2 of the paper, on the right are our means
-# over the seeds; the bars are one standard error.
+# the slow Transformer, 16 beyond 16,384 tokens). Every model has about the same number of
+# parameters and was trained by the same rules. Besides the variants of notebook 08 there are a
+# Transformer, a sliding window alone, and three *relatives*: recurrent models whose memory is a
+# matrix. DeltaNet is the delta rule of notebook 02; Gated DeltaNet adds forgetting; Mamba-2 has
+# forgetting, but writes without comparing first. The upper row is table 2 of the paper, the lower
+# row shows our means over the seeds; the bars are one standard error.
 
 # %%
 found = {kind: load_all(f"../results/needle/{kind}") for kind in kinds}
@@ -95,13 +99,13 @@ names = ("mac", "mag", "mal", "lmm", "deltanet", "gated_deltanet", "mamba2", "tr
 draw_found(found, names)
 
 # %% [markdown]
-# Look at the axis first. The paper's models were trained with 4 K tokens, so its 16 K is *four*
-# times that; our 16,384 is *64* times our 256. In return, the paper's noise is real text, its
-# models know a language, and they are over a thousand times larger. So compare the shapes, not the
-# heights.
+# Look at the axis first. The paper's models were trained on texts of 4 K tokens, so its 16 K is
+# *four* times that; our 16,384 is *64* times our 256. On the other hand, the paper's noise is real
+# text, its models know a language, and they are over a thousand times larger. So compare the
+# shapes, not the heights.
 #
-# Here are the same numbers in per cent. The columns are lengths, as multiples of the longest text
-# in training; the third is the paper's result at four times that, where it has one.
+# Here are our numbers, in per cent. The columns on the right are lengths, as multiples of the
+# longest text in training; "paper, 4 ×" is the paper's result at four times that, where it has one.
 
 # %%
 found_tables(found, names)
@@ -131,8 +135,8 @@ if "transformer" in at_64:
 # %% [markdown]
 # The Transformer sees every token, and still loses the needle, probably because it has never met a
 # distance beyond 256. Not everything comes out as in the paper, though: compare the columns
-# "paper, 4 ×" and "4 ×". In the paper, the other recurrent models have lost passkeys there. Ours
-# keep them for longer:
+# "paper, 4 ×" and "4 ×". In the paper, the relatives have lost passkeys there. Ours keep them for
+# longer:
 
 # %% tags=["hide-source"]
 if "deltanet" in at_4:
@@ -156,8 +160,8 @@ if "mamba2" in at_4:
 
 # %% [markdown]
 # And further? A memory of fixed size can read on for as long as you like; a million tokens are
-# 4,096 times the length of the training. For each model, this is the longest haystack that it has
-# been given:
+# about 4,096 times the longest text in training. For each model, this is the longest haystack that
+# it has been given:
 
 # %%
 for kind, results in found.items():
@@ -169,15 +173,15 @@ for kind, results in found.items():
 # ## Why it stays: surprise and the gates
 #
 # An LMM has nothing but its memory. So the needle must be *written*, and thousands of tokens of
-# noise must *not* overwrite it. Three things decide that: how surprised the memory is, what
-# share of a surprise is written (`theta`), and what share of the memory is forgotten (`alpha`).
+# noise must *not* overwrite it. Three things decide that: how surprised the memory is, what share
+# of a surprise is written (`theta`), and what share of the memory is forgotten (`alpha`).
 
 # %%
 draw_loop("surprise", "gates", "forgetting", "memory")
 
 # %% [markdown]
-# Let us watch the second of the LMM's two memories read 300 tokens of the sentence, then the
-# needle, then the sentence again. It has two heads, which are two separate memories.
+# Let us watch the memory in the second of the LMM's two layers read 300 tokens of the sentence,
+# then the needle, then the sentence again. It has two heads, each with a memory of its own.
 #
 # **Predict first.** Sketch the surprise: at the first words, at the thirtieth repetition of the
 # sentence, at the needle, and just after it. Should `theta` be higher or lower at the needle? How
@@ -193,11 +197,11 @@ draw_inside(memory, tokens[0], place, "The second memory of the LMM reads a hays
 # This is notebook 02 in a trained model. At first, the sentence surprises the memory. After a few
 # repetitions it is known, and what is known is hardly written. Then comes the needle, and the
 # surprise leaps up. The heads divide the work. Head 1 has a large `theta`, follows whatever comes,
-# and closes at the needle. Head 2 is cautious and learns slowly, but opens its `theta` three times
-# as far at the needle's key.
+# and closes at the needle. Head 2 is cautious and learns slowly, but opens its `theta` about three
+# times as far at the needle's key.
 #
 # What is written at a token is `theta` times its surprise. And `alpha` is so small that its axis
-# needs powers of ten.
+# needs powers of ten (1e-6 is 0.000001).
 
 # %%
 written = (memory.theta * memory.surprise)[0]  # [heads, time]
@@ -231,20 +235,21 @@ claim(
 # %% [markdown]
 # Nobody told `alpha` to close. In a haystack of 256 tokens, a half-life of a few thousand would
 # have been enough. But a little less forgetting was always a little better, and this gate *can*
-# come close to zero: it is the fourth power of a sigmoid and starts at 0.00001.
+# come close to zero: it is the fourth power of a sigmoid, and starts at 0.00001.
 #
 # ## Three ways to take it apart
 #
-# Where the paper leaves a choice, our LMM has made a few that help a memory last
-# ([choices.md](../docs/choices.md)). Here are three models that undo one each, and are trained like
-# it:
+# Where the paper leaves something open, we made choices that help a memory last
+# ([choices.md](../docs/choices.md)). Here are three models that undo one choice each, and are
+# otherwise trained like the LMM:
 #
-# - **plain layers**: $M(k) = W_2\,\text{silu}(W_1 k)$, with nothing that goes around a layer;
+# - **plain layers**: $M(k) = W_2\,\text{silu}(W_1 k)$, with nothing that goes around a layer
+#   (notebook 05);
 # - **alpha from 0.001**: before training, half of a write is gone after 693 tokens;
 # - **frozen chunks**: every surprise in a chunk is measured with the memory as it was at the
-#   chunk's start, as in (16).
+#   chunk's start, as in (16) (notebook 06).
 #
-# And one is simpler: **a matrix** in place of two layers.
+# A fourth one is simpler: it has **a matrix** in place of two layers.
 
 # %%
 variants = ("lmm", "lmm-plain", "lmm-forgets", "lmm-frozen", "lmm-matrix")
@@ -254,11 +259,11 @@ found_tables({"pk": found["pk"]}, variants)
 # The last row is the memory of notebooks 01 to 04, with everything else as in the LMM. Does one
 # passkey need a deep memory at all?
 #
-# To see *how* the others lose it, take one training of each (seed 10) and ask two questions. Is an
-# **old** needle, from the beginning, still there? And after much noise, is a **new** needle still
-# learned?
+# To see *how* the others lose the needle, take one training of each (seed 10) and ask two
+# questions. Is an **old** needle, from the beginning of the text, still there? And after much
+# noise, is a **new** needle still learned?
 #
-# We also take the LMM itself, untouched except that its `alpha` is held at 0.001.
+# We also take the LMM itself, unchanged except that its `alpha` is held at 0.001.
 
 # %%
 models = {name: needle_models.load(name) for name in variants[:4]}
@@ -270,9 +275,10 @@ new = {name: (after, new_needles(model, after)) for name, model in models.items(
 fadings = {"lmm": fade_everywhere(lmm)}
 
 # %% [markdown]
-# The old needles take longer: for each of three models 24 haystacks of 16,384 tokens, with needles
-# in 12 places, asked for after every 512 tokens. A model's state is a value, so you can ask as
-# often as you like, and the model reads on as if nothing had happened.
+# The old needles take longer: each of three models reads 24 haystacks of 16,384 tokens, with
+# needles in 12 places, and is asked after every 512 tokens. A state is a value that can be kept:
+# ask from it as often as you like, and the model reads on from it as if nothing had happened. The
+# other two have read the same haystacks beforehand, and their answers are stored.
 #
 # **Predict first.** Plain layers, and an alpha that is held at 0.001: both will lose old needles.
 # Which of the two will also fail to learn new ones? (The third panel shows how long a write lasts,
@@ -280,7 +286,8 @@ fadings = {"lmm": fade_everywhere(lmm)}
 
 # %% tags=["predict"]
 fadings |= {name: fade_everywhere(models[name]) for name in ("lmm-plain", held)}
-old = {name: old_needles(fading) for name, fading in fadings.items()}
+readings = needle_readings.load_all() | fadings  # those of the stored models, and these
+old = {name: old_needles(readings[name]) for name in models}
 draw_losing(lives, old, new)
 
 # %% [markdown]
@@ -288,7 +295,7 @@ draw_losing(lives, old, new)
 # layer adds to what comes in, fading weights make a deep memory shallower, and it goes on learning.
 # With plain layers, what one layer learns must pass through the other: as the weights fade, less
 # and less can be learned, and nothing brings them back. So it also loses about half of the *new*
-# needles. Once the head has faded nothing more changes, and the line of the old needles stays
+# needles. Once the head has faded, nothing more changes, and the line of the old needles stays
 # level.
 #
 # **Held at 0.001, the memory forgets** and nothing else: every new needle is learned, and every old
@@ -296,8 +303,12 @@ draw_losing(lives, old, new)
 #
 # **alpha from 0.001** does not lose it in this training. The gates of its first memory stayed open,
 # but those of the second have closed, and that is enough. Where a gate starts matters less than
-# whether it can close. **Frozen chunks** of 16 tokens keep writes as long and learn new needles as
-# well; the table above says what they cost at 16,384 tokens.
+# whether it can close. **Frozen chunks** of 16 tokens keep a write for as long, and new needles are
+# still learned; the table above says what freezing costs at 16,384 tokens. In the left panel both
+# keep the oldest needles even better than the LMM does, but with one training of each that may be
+# luck: the table, with more seeds, is the better judge.
+#
+# You can watch a memory die: its weights shrink.
 
 # %%
 tokens = Needle("pk").noise(1, 4096, generator(seed=0, step=0))
@@ -345,8 +356,8 @@ claim(
 #
 # The usual picture of this test is a map: from left to right the length of the haystack, from top
 # to bottom the depth at which the needle lies. At depth 0 it is the first thing that is read, and
-# therefore the oldest. The map costs nothing more: we asked at every length as the models read. A
-# cell is the mean of only two haystacks, so small differences mean nothing.
+# therefore the oldest. The map costs nothing extra: we asked at every length while the models read.
+# A cell is the mean of only two haystacks, so small differences mean nothing.
 
 # %%
 maps = {name: by_depth(fading) for name, fading in fadings.items()}
@@ -369,30 +380,35 @@ claim(
 # Read the columns on the right. With a held alpha the map fades from the top: only *age* counts.
 # With plain layers it fails in no such order, and even recent needles, at 75 %, are lost: what
 # counts is how much was read *before* the needle. The LMM itself is not perfect either: at 16,384
-# tokens some answers are no longer sure. (Why is a good question. Its head 1 never stops writing,
-# as you saw.)
+# tokens it is no longer sure of some answers. (Why is a good question. Its head 1 never stops
+# writing, as you saw.)
 #
 # ## Put the needle where you like
 #
-# Choose a place, then press play: the noise goes on, and both models are asked after every 512
-# tokens. The bars are their answers; the blue one is right.
+# Choose a place and two models, then press play: the noise goes on, and both models are asked after
+# every 512 tokens. The bars are their answers; the blue one is right. The menus hold the models
+# from above and all others whose answers are stored
+# ([`needle_readings`](../minititans/experiments/needle_readings.py)).
 #
-# 1. It starts with the needle at token 2,048, asked for after 8,192. Go back to the beginning: the
-#    needle has not been read yet. Where do the answers come from?
+# 1. It starts with the LMM beside the one with plain layers, and the needle at token 2,048, asked
+#    for after 8,192. Go back to the beginning: the needle has not been read yet. Where do the
+#    answers come from?
 # 2. Put the needle at 256, and play. Which model loses it, and how: all at once, or step by step?
 # 3. Now try the later places. With plain layers some needles are still learned. Which?
 # 4. Choose the model with the held alpha on the left, and find the age at which it loses the
 #    needle. Does that age depend on the place?
+# 5. Choose MAC on the right. Its attention sees segments of 32 tokens and cannot reach back to the
+#    needle. Does its memory keep it as the LMM's does?
 
 # %%
-fading_explorer(fadings, left="lmm", right="lmm-plain", place=2048, moment=8192)
+fading_explorer(readings, left="lmm", right="lmm-plain", place=2048, moment=8192)
 
 # %% [markdown]
 # ## Deeper (optional): noise that never repeats
 #
 # A sentence of eight words is soon known, and then it is hardly written. Numbers and words lie in
-# noise that is always news. What does our LMM, which knows only the sentence, make of that? These
-# are means over 200 tokens, after 200 others:
+# noise that is always new. What does our LMM, which was trained on the sentence alone, make of
+# that? These are means over 200 tokens, after 200 others, for head 1 and head 2:
 
 # %%
 felt = {}
@@ -413,15 +429,15 @@ claim(
 
 # %% [markdown]
 # In such noise surprise alone cannot protect a needle: `theta` has to close at noise, and open at a
-# note. Models that are trained on numbers and words must learn that as well. How far each got is in
-# the tables above, for each kind of needle that has been stored.
+# note. Models that are trained on numbers and words must learn that as well. The tables under "Who
+# finds it?" show how far each got.
 #
 # **What to take away**
 #
 # - A needle stays if it is written when it comes, and if what follows neither overwrites it
 #   (surprise and `theta`) nor makes it fade (`alpha`).
-# - Trained on 256 tokens, LMM and MAC keep a passkey for 64 times as long. In the LMM you saw why:
-#   the noise no longer surprises it, and its alphas have closed.
+# - Trained on up to 256 tokens, LMM and MAC keep a passkey for 64 times as long. In the LMM you saw
+#   why: the noise no longer surprises it, and its alphas have closed.
 # - There are several ways to lose a needle, and two questions tell them apart: is the old needle
 #   gone, and is a new one still learned? Forgetting takes the old ones. A dead memory learns no new
 #   ones.

@@ -70,8 +70,12 @@ def _letters(drawing: Drawing, y: float, shown: bytes, bits: list[float], marked
     drawing.add(Text(LEFT - 12, y + 18, "text", NORMAL, "end", bold=True))
     for i, (letter, cost) in enumerate(zip(shown, bits)):
         x = LEFT + SLOT * i
-        drawing.add(Rect(x, y, SLOT, 26, shade(cost), RED if i == marked else PALE))
+        drawing.add(Rect(x, y, SLOT, 26, shade(cost), PALE))
         drawing.add(Text(x + SLOT / 2, y + 18, as_letter(letter), 15, "middle"))
+    if marked < len(shown):  # a frame, above its neighbours
+        left, right = LEFT + SLOT * marked, LEFT + SLOT * (marked + 1)
+        corners = (left, y), (right, y), (right, y + 26), (left, y + 26), (left, y)
+        drawing.add(Line(corners, RED, 2.5))
     words = "colour: bits the letter cost, from 0 (white) to 8 and more (orange)"
     drawing.add(Text(LEFT, y - 10, words, SMALL, colour=GREY))
 

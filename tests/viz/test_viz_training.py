@@ -127,8 +127,9 @@ def test_a_long_text_is_shown_around_its_place(place):
     fits(drawing)
     slots = [s for s in drawing.shapes if isinstance(s, Rect) and s.width == SLOT]
     assert len(slots) == ACROSS
-    marked = [i for i, slot in enumerate(slots) if slot.stroke != slots[-1].stroke]
-    assert marked == [place - first] or place in (199, 200)
+    frames = [s.points[0] for s in drawing.shapes if isinstance(s, Line) and len(s.points) == 5]
+    marked = [(slot.x, slot.y) for i, slot in enumerate(slots) if i == place - first]
+    assert frames == marked and len(frames) == (place < 200)  # none after the text's end
 
 
 def test_what_was_expected_is_written_with_its_chance():
