@@ -1,4 +1,4 @@
-"""What a Hebbian matrix answers, and how much the other pairs talk into it, as pictures."""
+"""What a Hebbian matrix answers, and how much the other pairs interfere, as pictures."""
 
 from minititans.experiments.hebbian import Recall, crosstalk, hebbian_recall, mean_error
 from minititans.experiments.hebbian import pairs_held as pairs_held  # notebooks take them from here
@@ -58,7 +58,7 @@ def draw_sizes(dim: int, longest: int) -> Drawing:
 
 
 def draw_recall(recall: Recall, seed: int, most: int = 256) -> Drawing:
-    """One memory: where it stands on the curve of its dimension, and what it confuses."""
+    """One memory: where it lies on the curve of its dimension, and what it confuses."""
     pairs, dim = recall.keys.shape
     counts = sorted({1, *range(16, most + 1, 16)})
     measured = [mean_error(n, dim, (seed,)) for n in counts]
