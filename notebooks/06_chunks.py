@@ -454,18 +454,18 @@ claim(
     "ours",
 )
 claim(
-    "exact chunks of 64 train more than twice as fast as with a weight per token",
+    "exact chunks of 64 train more than twice as fast as with a memory per token",
     costs.speedup(EXACT, 64, over=(PER_TOKEN, 64)) > 2,
     "figure 1",
 )
 claim(
-    "and keep less than a tenth of the bytes for the backward pass that a weight per token needs",
+    "and keep less than a tenth of the bytes for the backward pass that a memory per token needs",
     costs.share_kept(EXACT, of=PER_TOKEN, size=64) < 0.1,
     "section 3.2",
 )
 
 # %% [markdown]
-# With "a weight per token", every layer is copied for every token, several times. Chunks keep one
+# With "a memory per token", every layer is copied for every token, several times. Chunks keep one
 # copy of the layers per *chunk* and a few $b \times b$ matrices. The larger $b$ is, the fewer the
 # copies and the larger the matrices. In between, near the size of a key, the least memory is
 # needed.
@@ -551,7 +551,7 @@ claim(
 claim("the library's scan agrees", torch.allclose(by_library, s), "equation (18)")
 
 # %% [markdown]
-# The scan needs each $S_t$ as a whole matrix, one per token: that was "a weight per token" above.
+# The scan needs each $S_t$ as a whole matrix, one per token: that was "a memory per token" above.
 # The library keeps it for teaching, and as a second reference in the tests.
 #
 # ### Gates that a chunk shares

@@ -45,7 +45,7 @@ class Cost:
         return self.kept[name][place] / self.kept[of][place]
 
 
-EXACT, FROZEN, PER_TOKEN = "exact", "frozen", "a weight per token"
+EXACT, FROZEN, PER_TOKEN = "exact", "frozen", "a memory per token"
 RULES = {EXACT: chunked, FROZEN: chunked, PER_TOKEN: scan}
 
 
