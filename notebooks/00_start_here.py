@@ -14,8 +14,9 @@
 import torch
 
 from minititans.course import claim
+from minititans.experiments.sentence import pairs, read_text
 from minititans.viz.loop import draw_loop
-from minititans.viz.reading import draw_reading, pairs, read_text, reading_explorer
+from minititans.viz.reading import draw_reading, reading_explorer
 
 # %% [markdown]
 # ## A sentence no one trained on

@@ -14,18 +14,15 @@
 import torch
 
 from minititans.course import claim
-from minititans.viz.loop import draw_loop
-from minititans.viz.recall import (
+from minititans.experiments.hebbian import (
     crosstalk,
-    draw_crosstalk,
-    draw_scores,
-    draw_sizes,
     hebbian_recall,
     mean_error,
     pairs_held,
     random_pairs,
-    recall_explorer,
 )
+from minititans.viz.loop import draw_loop
+from minititans.viz.recall import draw_crosstalk, draw_scores, draw_sizes, recall_explorer
 
 # %% [markdown]
 # ## Pairs

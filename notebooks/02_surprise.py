@@ -15,13 +15,15 @@
 import torch
 
 from minititans.course import claim
+from minititans.experiments.hebbian import crosstalk, random_pairs
 from minititans.experiments.plane import falls_by_the_cosine
+from minititans.experiments.stepping import STORY, step_through, story
 from minititans.experiments.two_loops import reading_loss
+from minititans.experiments.writing import delta_error, overwrite
 from minititans.viz.loop import draw_loop
 from minititans.viz.plane import plane_explorer
-from minititans.viz.recall import crosstalk, random_pairs
-from minititans.viz.stepper import STORY, draw_surprise, step_through, stepper, story
-from minititans.viz.writing import delta_error, draw_comparison, draw_overwrite, overwrite
+from minititans.viz.stepper import draw_surprise, stepper
+from minititans.viz.writing import draw_comparison, draw_overwrite
 
 # %% [markdown]
 # In the picture of the whole, this notebook is about the path from a prediction to a write.

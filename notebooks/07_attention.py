@@ -21,12 +21,12 @@ from minititans.attention import WindowAttention, segment_mask, watch_attention,
 from minititans.course import claim, does_not_reproduce
 from minititans.experiments import models
 from minititans.experiments.attention_cost import CostConfig, numbers_kept, reading_seconds
+from minititans.experiments.hebbian import random_pairs
 from minititans.experiments.sink import bits_per_byte, looks, unseen_texts
+from minititans.experiments.writing import delta_error
 from minititans.viz.attention import draw_cost, draw_looks, draw_masks, draw_turns, draw_weights
 from minititans.viz.loop import draw_loop
-from minititans.viz.recall import random_pairs
 from minititans.viz.views import view_explorer
-from minititans.viz.writing import delta_error
 
 # %% [markdown]
 # ## Two kinds of memory

@@ -17,9 +17,10 @@
 import torch
 
 from minititans.course import claim
-from minititans.experiments.dataflow import SENTENCE, follow, sentence_vectors, variants
+from minititans.experiments.dataflow import SENTENCE, flows, follow, sentence_vectors, variants
+from minititans.viz.diagrams import draw_variant
 from minititans.viz.loop import draw_loop
-from minititans.viz.variants import draw_flow, draw_variant, flows, variant_explorer
+from minititans.viz.variants import draw_flow, variant_explorer
 
 torch.set_num_threads(1)  # these layers are small: a second thread would only be in the way
 draw_loop("token", "memory", "reading")

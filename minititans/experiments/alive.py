@@ -9,7 +9,6 @@ With plain layers (`residual=False`), forgetting pulls every layer towards zero,
 gradient leads back. Layers that add to a vector of length 1 keep learning.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from minititans.arguments import choice
-from minititans.experiments.storing import made_with, markdown, store
+from minititans.experiments.storing import from_json, markdown, read, store
 from minititans.memory import MemoryState, NeuralMemory
 
 DIM, HEADS = 32, 2
@@ -161,13 +160,8 @@ def table(found: list[Alive]) -> str:
 
 
 def save(file: Path, config: AliveConfig, found: list[Alive]) -> None:
-    memories = [asdict(each) for each in found]
-    store(file, {"config": asdict(config), "memories": memories} | made_with())
+    store(file, {"memories": [asdict(each) for each in found]}, config)
 
 
 def load(file: Path) -> list[Alive]:
-    memories = json.loads(file.read_text(encoding="utf-8"))["memories"]
-    return [
-        Alive(**{name: tuple(x) if isinstance(x, list) else x for name, x in each.items()})
-        for each in memories
-    ]
+    return from_json(list[Alive], read(file)["memories"])

@@ -7,7 +7,6 @@ size. `run` takes models of the needle experiment, trained in chunks of 16, and 
 read in chunks of every size, both ways.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from statistics import mean
 from tqdm.auto import tqdm
 
 from minititans.experiments.needle import model_file
-from minititans.experiments.storing import made_with, markdown, store
+from minititans.experiments.storing import from_json, markdown, read, store
 from minititans.model import TitansLM
 from minititans.tasks.needle import Needle, accuracy
 
@@ -85,13 +84,8 @@ def table(found: Iterable[Recall]) -> str:
 
 
 def save(folder: Path, config: ChunkConfig, found: list[Recall]) -> None:
-    memories = [asdict(each) for each in found]
-    store(folder / "chunk.json", {"config": asdict(config), "memories": memories} | made_with())
+    store(folder / "chunk.json", {"memories": [asdict(each) for each in found]}, config)
 
 
 def load(folder: Path) -> list[Recall]:
-    memories = json.loads((folder / "chunk.json").read_text(encoding="utf-8"))["memories"]
-    return [
-        Recall(m["model"], m["exact"], tuple(m["sizes"]), tuple(map(tuple, m["found"])))
-        for m in memories
-    ]
+    return from_json(list[Recall], read(folder / "chunk.json")["memories"])

@@ -10,6 +10,7 @@ the layer itself answers, as a test checks.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -89,6 +90,12 @@ def variants(dim: int = DIM, seed: int = 0) -> dict[str, nn.Module]:
         layer = variant(dim, memory=readable_memory(dim), persistent=PERSISTENT, **size)
         made[variant.__name__] = layer.double()
     return made
+
+
+@lru_cache(maxsize=1)
+def flows() -> dict[str, Flow]:
+    """All four over the same sentence, computed once."""
+    return {name: follow(layer, SENTENCE) for name, layer in variants().items()}
 
 
 @torch.no_grad()

@@ -4,12 +4,10 @@
 keeps each in a file of its own, so that a run that was stopped continues where it was.
 """
 
-import json
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tqdm.auto import tqdm
 
@@ -19,7 +17,7 @@ from minititans.experiments.depth import (
     learning_curve,
     meta_train,
 )
-from minititans.experiments.storing import made_with, markdown, store
+from minititans.experiments.storing import as_json, check_config, from_json, markdown, read, store
 from minititans.tasks.maps import BENT, FOLDED, STRAIGHT, Maps
 
 DEPTHS = (1, 2, 3, 4)
@@ -69,7 +67,7 @@ def run(
             continue
         results.append(run_one(config, depth))
         if file is not None:
-            save(file, results[-1], config)
+            store(file, asdict(results[-1]), config)
     return results
 
 
@@ -90,21 +88,12 @@ def file_name(config: DepthConfig, depth: int) -> str:
     return f"dim{config.maps.dim}-pairs{config.pairs}-depth{depth}.json"
 
 
-def save(file: Path, result: Result, config: DepthConfig) -> None:
-    """The result with everything it depends on, written whole or not at all."""
-    store(file, asdict(result) | {"config": as_json(config)} | made_with())
-
-
 def load(file: str | Path, config: DepthConfig | None = None) -> Result:
-    """A result that `save` wrote; one with a configuration other than `config` is refused."""
-    stored = json.loads(Path(file).read_text(encoding="utf-8"))
-    if config is not None and stored["config"] != as_json(config):
-        raise ValueError(
-            f"folder: {file} is a result of another configuration; "
-            "choose another folder, or remove the results in this one"
-        )
-    names = ("dim", "pairs", "depth", "errors", "matrix", "seconds")
-    return Result(**{name: stored[name] for name in names})
+    """A result that `run` kept; one with a configuration other than `config` is refused."""
+    stored = read(file)
+    if config is not None:
+        check_config(file, stored["config"], as_json(config))
+    return from_json(Result, stored)
 
 
 def load_all(folder: str | Path) -> list[Result]:
@@ -116,10 +105,6 @@ def load_all(folder: str | Path) -> list[Result]:
             "repository's results/depth, or run: minititans experiment depth --out FOLDER"
         )
     return sorted(results, key=lambda r: (r.dim, r.pairs, r.depth))
-
-
-def as_json(config: DepthConfig) -> dict[str, Any]:
-    return json.loads(json.dumps(asdict(config)))
 
 
 def table(results: list[Result]) -> str:

@@ -42,7 +42,7 @@ def run(
     """
     folder = None if folder is None else Path(folder)
     if folder is not None:
-        check_folder(folder, config.to_json())
+        check_folder(folder, config)
     jobs = [(variant, seed) for seed in seeds for variant in variants]
     for variant in {variant for variant, _ in jobs}:
         model_config(config, variant)  # a wrong name is refused before the first hour of work
@@ -58,7 +58,7 @@ def run(
             Path(models).mkdir(parents=True, exist_ok=True)
             model.save(model_file(models, variant, seed))
         if file is not None:
-            save(file, result, config.to_json())
+            save(file, result, config)
     return results
 
 
@@ -119,7 +119,7 @@ def read_further(
                 continue
             model = TitansLM.load(model_file(models, variant, seed))
             readings = result.readings + read(config, model, variant, seed, new, progress)
-            save(file, replace(result, readings=readings), config.to_json())
+            save(file, replace(result, readings=readings), config)
 
 
 def model_file(models: str | Path, variant: str, seed: int) -> Path:

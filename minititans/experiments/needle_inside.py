@@ -1,40 +1,16 @@
 """Inside a trained model that looks for a needle: surprise, gates, and how long a write lasts."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from minititans.instruments import watch_memory
 from minititans.memory import NeuralMemory
 from minititans.memory.trace import Trace
 from minititans.model import TitansLM
 from minititans.tasks.needle import Needle, generator
-
-
-@contextmanager
-def watch_memories(model: nn.Module) -> Iterator[list[list[Trace]]]:
-    """Inside the `with`, collect a trace of every call of every memory: one list per memory."""
-    memories = [each for each in model.modules() if isinstance(each, NeuralMemory)]
-    seen: list[list[Trace]] = [[] for _ in memories]
-
-    def collect(traces):
-        def hook(memory, args, kwargs, result):
-            traces.append(memory.forward(*args, **kwargs, trace=True)[2])  # calls no hook
-
-        return hook
-
-    hooks = [
-        memory.register_forward_hook(collect(traces), with_kwargs=True)
-        for memory, traces in zip(memories, seen)
-    ]
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @torch.no_grad()
@@ -43,9 +19,9 @@ def traces(model: TitansLM, tokens: Tensor) -> list[Trace]:
 
     The persistent tokens, which an LMM reads before the first, are left out.
     """
-    with watch_memories(model) as seen:
+    with watch_memory(model) as seen:
         model(tokens)
-    joined = [Trace.join(each) for each in seen]
+    joined = [Trace.join(each) for each in seen.values()]
     time = tokens.shape[1]
     return [Trace(*(x[..., -time:] for x in vars(each).values())) for each in joined]
 

@@ -55,7 +55,7 @@ def store(
 ) -> models.Record:
     """Store one model of the experiment, from its folders of trained models and of results."""
     config = NeedleConfig() if config is None else config
-    results.check_folder(Path(found), config.to_json())
+    results.check_folder(Path(found), config)
     result = results.load(Path(found) / f"{variant}-seed{seed}.json")
     model = TitansLM.load(model_file(trained, variant, seed))
     about = models.Record(

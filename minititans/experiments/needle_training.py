@@ -4,12 +4,10 @@ A loop of its own: `minititans.training` has no haystacks that grow when a model
 for starting over, and another schedule.
 """
 
-import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from statistics import mean
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -87,9 +85,6 @@ class NeedleConfig:
     def __post_init__(self):
         choice(*STEPS).check("kind", self.kind)
         object.__setattr__(self, "steps", self.steps or STEPS[self.kind])
-
-    def to_json(self) -> dict[str, Any]:
-        return json.loads(json.dumps(asdict(self)))
 
 
 def learn(

@@ -1,6 +1,5 @@
 """Results of the needle experiment: a file for each trained model, and tables of them."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
@@ -8,7 +7,7 @@ from typing import Any
 
 import torch
 
-from minititans.experiments.storing import made_with, markdown, store
+from minititans.experiments.storing import as_json, check_config, from_json, markdown, read, store
 
 ORDER = ("mac", "mag", "mal", "lmm", "swa", "transformer")  # in tables; then all others by name
 
@@ -59,19 +58,15 @@ class Result:
         return min(self.attempts, key=lambda attempt: attempt.loss).steps
 
 
-def save(file: Path, result: Result, config: dict[str, Any]) -> None:
-    """The result with everything it depends on, written whole or not at all."""
+def save(file: Path, result: Result, config: Any) -> None:
+    """One result; config: the `NeedleConfig` it was made with."""
     readings = [asdict(r) | {"error": round(r.error, 4)} for r in result.readings]
-    store(file, asdict(result) | {"readings": readings, "config": config} | made_with())
+    store(file, asdict(result) | {"readings": readings}, config)
 
 
 def load(file: Path) -> Result:
     """A result that `save` wrote."""
-    stored = json.loads(file.read_text(encoding="utf-8"))
-    readings = [Reading(r["length"], r["samples"], r["accuracy"]) for r in stored["readings"]]
-    attempts = [Attempt(**attempt) for attempt in stored["attempts"]]
-    names = ("variant", "seed", "parameters", "lr", "seconds", "losses")
-    return Result(**{name: stored[name] for name in names}, attempts=attempts, readings=readings)
+    return from_json(Result, read(file))
 
 
 def load_all(folder: str | Path) -> list[Result]:
@@ -81,18 +76,14 @@ def load_all(folder: str | Path) -> list[Result]:
     return sorted(results, key=lambda r: (place.get(r.variant, len(place)), r.variant, r.seed))
 
 
-def check_folder(folder: Path, wanted: dict[str, Any]) -> None:
-    """Refuse to mix results of two configurations."""
+def check_folder(folder: Path, config: Any) -> None:
+    """Refuse a folder with results of a configuration other than this `NeedleConfig`."""
+    wanted = as_json(config)
     for file in sorted(folder.glob("*-seed*.json")):
-        stored = json.loads(file.read_text(encoding="utf-8"))["config"]
+        stored = read(file)["config"]
         # A setting of the model that did not exist yet counts as its default.
         stored["model"] = wanted["model"] | stored.get("model", {})
-        different = [name for name in wanted if stored.get(name) != wanted[name]]
-        if different:
-            raise ValueError(
-                f"folder: {file} is a result of another configuration (different: "
-                f"{', '.join(different)}); choose another folder, or remove the results in this one"
-            )
+        check_config(file, stored, wanted)
 
 
 def table(results: list[Result]) -> str:

@@ -12,7 +12,7 @@ from minititans.palette import BLUE, COLOURS, GREEN, GREY, ORANGE, RED
 from minititans.viz.charts import Box, Series, chart
 from minititans.viz.drawing import Drawing
 from minititans.viz.explorer import Explorer, choice, explorer, slider, steps
-from minititans.viz.single import single_chart
+from minititans.viz.single import gates_chart, single_chart
 
 # A memory that keeps everything is red, one that forgets is blue, in every figure.
 KEEPS, FORGETS = RED, BLUE
@@ -104,18 +104,12 @@ def draw_best_alpha(
 
 def draw_learned_alpha(learned: LearnedAlpha) -> Drawing:
     """How the two alphas moved during training, one line per seed."""
-    series = []
-    for gate, name, colour in (
+    gates = (
         (learned.alpha_first, "alpha at the first token of a context", ORANGE),
         (learned.alpha, "alpha elsewhere", BLUE),
-    ):
-        for number, course in enumerate(gate.T):
-            label = name if number == 0 else ""
-            series.append(Series(range(1, len(course) + 1), course, label, colour, width=2))
-    return single_chart(
-        series, title="A gate learns to clear the memory (three seeds)", xlabel="training step",
-        ylabel="alpha", ylim=(0, 1),
-    )  # fmt: skip
+    )
+    title = "A gate learns to clear the memory (three seeds)"
+    return gates_chart(gates, title=title, ylabel="alpha")
 
 
 def draw_life(lives: Mapping[str, MemoryLife], drift: Drift) -> Drawing:

@@ -8,7 +8,7 @@ from minititans.experiments.glimpses import Learned
 from minititans.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 from minititans.viz.charts import Series
 from minititans.viz.drawing import Drawing
-from minititans.viz.single import single_chart
+from minititans.viz.single import gates_chart, single_chart
 
 # Without momentum red, with it blue, in every figure.
 WITHOUT, WITH = RED, BLUE
@@ -68,15 +68,9 @@ def draw_chapters(errors: Mapping[str, Tensor], floor: float) -> Drawing:
 
 def draw_learned(learned: Learned) -> Drawing:
     """How the two etas moved during training, one line per seed."""
-    series = []
-    for gate, name, colour in (
+    gates = (
         (learned.eta, "eta inside a chapter", BLUE),
         (learned.eta_first, "eta at a chapter's first token", ORANGE),
-    ):
-        for number, course in enumerate(gate.T):
-            label = name if number == 0 else ""
-            series.append(Series(range(1, len(course) + 1), course, label, colour, width=2))
-    return single_chart(
-        series, title="Gates that learn when to let go (three seeds)",
-        xlabel="training step", ylabel="eta", ylim=(0, 1),
-    )  # fmt: skip
+    )
+    title = "Gates that learn when to let go (three seeds)"
+    return gates_chart(gates, title=title, ylabel="eta")

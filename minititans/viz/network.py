@@ -1,7 +1,7 @@
 """A memory of two layers as a picture: the way forward, the error's way back, the surprises."""
 
 from minititans.palette import BLUE, GREY, INK, LIGHT_BLUE, PALE_RED, RED, WHITE
-from minititans.viz.charts import NORMAL, SMALL
+from minititans.viz.charts import NORMAL, SMALL, arrow
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 
 WIDTH, HEIGHT, GAP, LEFT = 118, 56, 32, 16
@@ -31,10 +31,11 @@ def draw_network(residual: bool = False) -> Drawing:
     ):
         _box(drawing, x[column], FORWARD, formula, shape, fill)
         if column:
-            _arrow(drawing, ((x[column] - GAP, FORWARD + 28), (x[column], FORWARD + 28)), INK)
+            arrow(drawing, ((x[column] - GAP, FORWARD + 28), (x[column], FORWARD + 28)), INK, 1.6)
     if residual:  # the key goes around the layer
         top, far = FORWARD - 22, x[3] + WIDTH / 2
-        _arrow(drawing, ((x[0] + 59, FORWARD), (x[0] + 59, top), (far, top), (far, FORWARD)), INK)
+        around = (x[0] + 59, FORWARD), (x[0] + 59, top), (far, top), (far, FORWARD)
+        arrow(drawing, around, INK, 1.6)
         drawing.add(Text(x[1] + 20, top - 6, "the key itself", SMALL))
     for column, formula, shape in (
         (5, "e₂ = v − M(k)", "[d_value]"),
@@ -43,10 +44,10 @@ def draw_network(residual: bool = False) -> Drawing:
     ):
         _box(drawing, x[column], BACK, formula, shape, ERRORS)
     y = BACK + 28
-    _arrow(drawing, ((x[5] + 59, FORWARD + HEIGHT), (x[5] + 59, BACK)), RED)
-    _arrow(drawing, ((x[5], y), (x[3] + WIDTH, y)), RED)
+    arrow(drawing, ((x[5] + 59, FORWARD + HEIGHT), (x[5] + 59, BACK)), RED, 1.6)
+    arrow(drawing, ((x[5], y), (x[3] + WIDTH, y)), RED, 1.6)
     drawing.add(Text(x[4] + 28, y - 8, "through W₂ᵀ", SMALL, colour=RED))
-    _arrow(drawing, ((x[3], y), (x[2] + WIDTH, y)), RED)
+    arrow(drawing, ((x[3], y), (x[2] + WIDTH, y)), RED, 1.6)
     if residual:
         drawing.add(Text(x[3] - 16, BACK - 8, "through unit: g′", SMALL, "middle", RED))
     for column, formula, shape, error in (
@@ -55,7 +56,7 @@ def draw_network(residual: bool = False) -> Drawing:
     ):
         _box(drawing, x[column], SURPRISE, formula, shape, WEIGHTS)
         near, y = x[error] + 30, SURPRISE + 28
-        _arrow(drawing, ((near, BACK + HEIGHT), (near, y), (x[column] + WIDTH, y)), RED)
+        arrow(drawing, ((near, BACK + HEIGHT), (near, y), (x[column] + WIDTH, y)), RED, 1.6)
         same = ((x[column] + 20, FORWARD + HEIGHT), (x[column] + 20, SURPRISE))
         drawing.add(Line(same, BLUE, 1.2, "3 4"))
     drawing.add(Text(x[1] + 26, FORWARD + HEIGHT + 22, "same shape", SMALL, colour=BLUE))
@@ -67,11 +68,3 @@ def _box(drawing: Drawing, x: float, y: float, formula: str, shape: str, fill: s
     size = 15 if len(formula) < 15 else 12 if len(formula) < 20 else 11
     drawing.add(Text(x + WIDTH / 2, y + 24, formula, size, "middle"))
     drawing.add(Text(x + WIDTH / 2, y + 45, shape, 12, "middle", GREY))
-
-
-def _arrow(drawing: Drawing, points: tuple[tuple[float, float], ...], colour: str) -> None:
-    """A line with right angles and a head."""
-    (ax, ay), (bx, by) = points[-2:]
-    dx, dy = (bx > ax) - (bx < ax), (by > ay) - (by < ay)  # the way it points
-    head = [(bx - 7 * dx + side * 4.5 * dy, by - 7 * dy + side * 4.5 * dx) for side in (-1, 1)]
-    drawing.add(Line(points, colour, 1.6), Line((head[0], (bx, by), head[1]), colour, 1.6))

@@ -4,7 +4,6 @@ import torch
 from ipywidgets import Text as TextBox
 
 from minititans.experiments.sentence import Reading, read_text
-from minititans.experiments.sentence import pairs as pairs  # a notebook takes it from here
 from minititans.palette import BLUE, GREY, INK, ORANGE, PALE, RED
 from minititans.viz.charts import NORMAL, SMALL, Box, Series, chart
 from minititans.viz.drawing import Drawing, Rect, Text

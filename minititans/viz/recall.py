@@ -1,8 +1,6 @@
 """What a Hebbian matrix answers, and how much the other pairs interfere, as pictures."""
 
 from minititans.experiments.hebbian import Recall, crosstalk, hebbian_recall, mean_error
-from minititans.experiments.hebbian import pairs_held as pairs_held  # notebooks take them from here
-from minititans.experiments.hebbian import random_pairs as random_pairs
 from minititans.palette import BLUE, COLOURS, GREEN, GREY, RED
 from minititans.viz.charts import ERROR, NORMAL, Box, Series, chart, colour_scale, heatmap
 from minititans.viz.drawing import Drawing, Text

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from minititans.viz.charts import Box, Series, chart
 from minititans.viz.drawing import Drawing
 
@@ -16,3 +18,18 @@ def single_chart(series: Sequence[Series], height: float = 380, **options) -> Dr
     drawing = Drawing(900, height)
     chart(drawing, Box(80, 64, 790, height - 124), series, **options)
     return drawing
+
+
+def gates_chart(gates: Sequence[tuple[Tensor, str, str]], **options) -> Drawing:
+    """How gates moved during training, one line per seed; each is `([steps, seeds], name, colour)`.
+
+    >>> import torch
+    >>> gates_chart([(torch.rand(5, 3), "alpha", "red")], title="A gate", ylabel="alpha")
+    Drawing(900 × 380)
+    """
+    series = [
+        Series(range(1, len(course) + 1), course, "" if number else name, colour, width=2)
+        for gate, name, colour in gates
+        for number, course in enumerate(gate.T)
+    ]
+    return single_chart(series, xlabel="training step", ylim=(0, 1), **options)

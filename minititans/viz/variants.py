@@ -4,12 +4,9 @@ The boxes and arrows of `diagrams` with real vectors in them, and above what the
 recalled, and where attention looked.
 """
 
-from functools import lru_cache
-
 import numpy as np
 
-from minititans.experiments.dataflow import NAMES, PERSISTENT, SENTENCE, SPAN, Flow, follow
-from minititans.experiments.dataflow import variants as make_variants
+from minititans.experiments.dataflow import NAMES, PERSISTENT, SENTENCE, SPAN, Flow, flows
 from minititans.palette import (
     BLUE,
     FAINT,
@@ -25,7 +22,6 @@ from minititans.palette import (
 )
 from minititans.viz.charts import NORMAL, SMALL, Box
 from minititans.viz.diagrams import DIAGRAMS, add_diagram
-from minititans.viz.diagrams import draw_variant as draw_variant  # a notebook takes it from here
 from minititans.viz.drawing import Drawing, Line, Rect, Text
 from minititans.viz.explorer import Explorer, explorer, player, steps
 
@@ -127,12 +123,6 @@ def _recalled(drawing: Drawing, box: Box, flow: Flow, t: int) -> None:
         middle = box.x + (i + 0.5) * slot
         drawing.add(Text(middle, bottom + 17, word, SMALL, "middle", bold=strong))
     drawing.add(Line(((box.x, bottom), (box.x + box.width, bottom)), INK, 1))
-
-
-@lru_cache(maxsize=1)
-def flows() -> dict[str, Flow]:
-    """All four over the same sentence, computed once."""
-    return {name: follow(layer, SENTENCE) for name, layer in make_variants().items()}
 
 
 def variant_explorer() -> Explorer:

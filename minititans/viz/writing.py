@@ -2,7 +2,6 @@
 
 from minititans.experiments.hebbian import crosstalk
 from minititans.experiments.writing import Overwrite, delta_error
-from minititans.experiments.writing import overwrite as overwrite  # a notebook takes it from here
 from minititans.palette import BLUE, GREEN, RED
 from minititans.viz.charts import ERROR, Box, Series, bars, chart
 from minititans.viz.drawing import Drawing

@@ -14,6 +14,7 @@ from minititans.experiments import needle as experiment
 from minititans.experiments import needle_training as training
 from minititans.experiments.needle import NeedleConfig
 from minititans.experiments.results import Attempt, Reading, Result
+from minititans.experiments.storing import as_json
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import (
     ASK,
@@ -330,7 +331,7 @@ def test_a_result_says_all_that_it_depends_on(tmp_path):
     experiment.run(TINY, ("lmm",), (2,), tmp_path, progress=False)
     stored = json.loads((tmp_path / "lmm-seed2.json").read_text(encoding="utf-8"))
     assert stored["seed"] == 2
-    assert stored["config"] == TINY.to_json()
+    assert stored["config"] == as_json(TINY)
     assert stored["versions"]["torch"] == metadata.version("torch")
     assert stored["seconds"] > 0
     assert [(r["length"], r["samples"]) for r in stored["readings"]] == [(32, 4), (64, 2)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from minititans.experiments.dataflow import NAMES, SENTENCE
+from minititans.experiments.dataflow import NAMES, SENTENCE, flows
 from minititans.experiments.leak import CAUSAL, LITERAL, Noise, NoiseConfig
 from minititans.experiments.variant_costs import ATTENTION, VariantCost, VariantCostConfig
 from minititans.viz.charts import levels
@@ -14,7 +14,7 @@ from minititans.viz.diagrams import DIAGRAMS, draw_variant
 from minititans.viz.drawing import Drawing, Line, Pixels, Rect, Text
 from minititans.viz.leak import SHRINK, draw_influence, draw_noise
 from minititans.viz.variant_costs import COLOURS, draw_variant_costs
-from minititans.viz.variants import draw_flow, flows, variant_explorer
+from minititans.viz.variants import draw_flow, variant_explorer
 
 each_variant = pytest.mark.parametrize("name", NAMES)
 

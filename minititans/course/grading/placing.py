@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-LARGEST = 20 << 20  # the largest file that is looked into, in bytes
+LARGEST = 20 << 20  # the largest file that is looked into and graded, in bytes
 # A lab's number in a name: two digits by themselves, or one or two after the word "lab".
 NUMBER = re.compile(r"(?:(?<![^\W_])|lab[ _-]*)(\d\d)(?![^\W_])|lab[ _-]*(\d)(?![^\W_])", re.I)
 CHECKED = re.compile(r"""\bcheck\(\s*["'](\d\d)\.\d+["']""")

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from minititans.course.grading.placing import lab_by_contents, lab_by_name, student_of
+from minititans.course.grading.placing import LARGEST, lab_by_contents, lab_by_name, student_of
 
 KINDS = (".ipynb", ".py")  # of two files for one lab the notebook counts
-LARGEST = 20 << 20  # the largest file that is graded, in bytes
 SKIPPED = ("__pycache__", "__MACOSX")  # and every name that begins with a dot
 
 

@@ -6,6 +6,16 @@ from typing import Any
 from minititans.course.labs.draw import Draw
 
 
+def pair(draw: Draw) -> dict[str, Any]:
+    """A matrix, and one pair to write."""
+    d_value, d_key = draw.size("d_value"), draw.size("d_key")
+    return {
+        "M": draw.normal(d_value, d_key),
+        "key": draw.normal(d_key),
+        "value": draw.normal(d_value),
+    }
+
+
 def memory_and_pair(*gates: str) -> Callable[[Draw], dict[str, Any]]:
     """A matrix with its momentum, and one pair to write."""
 

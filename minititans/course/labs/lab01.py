@@ -2,6 +2,7 @@
 
 import torch
 
+from minititans.course.labs.inputs import pair
 from minititans.course.labs.task import Lab
 from minititans.relatives.rule import Tokens, loop
 
@@ -16,19 +17,10 @@ def library(queries, keys, values, M=None):
     return y[:, 0], M[:, 0]
 
 
-def matrix_and_pair(draw):
-    d_value, d_key = draw.size("d_value"), draw.size("d_key")
-    return {
-        "M": draw.normal(d_value, d_key),
-        "key": draw.normal(d_key),
-        "value": draw.normal(d_value),
-    }
-
-
 @LAB.task(
     "01.1",
     "Write",
-    inputs=matrix_and_pair,
+    inputs=pair,
     returns="M [d_value, d_key]",
     hints=(
         "One pair becomes one matrix: a row for each number of the value, a column for each "

@@ -4,20 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import func
 
-from minititans.course.labs.inputs import sequences
+from minititans.course.labs.inputs import pair, sequences
 from minititans.course.labs.rule import factors, library, loss, walk
 from minititans.course.labs.task import Lab
 
 LAB = Lab("02", "Surprise is a gradient")
-
-
-def pair(draw):
-    d_value, d_key = draw.size("d_value"), draw.size("d_key")
-    return {
-        "M": draw.normal(d_value, d_key),
-        "key": draw.normal(d_key),
-        "value": draw.normal(d_value),
-    }
 
 
 @LAB.task(
