@@ -388,7 +388,7 @@ claim(
 # Choose a place and two models, then press play: the noise goes on, and both models are asked after
 # every 512 tokens. The bars are their answers; the blue one is right. The menus hold the models
 # from above and all others whose answers are stored
-# ([`needle_readings`](../minititans/experiments/needle_readings.py)).
+# ([`load_all`](../minititans/experiments/needle_readings.py)).
 #
 # 1. It starts with the LMM beside the one with plain layers, and the needle at token 2,048, asked
 #    for after 8,192. Go back to the beginning: the needle has not been read yet. Where do the
