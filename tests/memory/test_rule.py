@@ -295,6 +295,15 @@ def test_all_forms_agree_on_any_shape(chunk_size, exact, residual, **shape):
             assert_same(everything(case, *case.run(rule, chunk_size, **options)), expected)
 
 
+@pytest.mark.parametrize("rule", [sequential, chunked, fast])
+def test_between_chunks_a_state_holds_its_weights_once(rule):
+    case = random_case(depth=2)  # ten tokens
+    _, closed = case.run(rule, 5)
+    assert all(map(lambda start, W: start is W, closed.chunk_start, closed.weights))
+    _, inside = case.run(rule, 4)
+    assert not any(map(torch.equal, inside.chunk_start, inside.weights))
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     cuts=st.lists(st.integers(1, 29), max_size=6),

@@ -59,11 +59,14 @@ def fast(
         return tensor.unflatten(0, q.shape[:2])
 
     inputs = [rows(x) for x in (q, k, v, *vars(gates).values())]
-    held = [[rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)]
+    W, S, start = (
+        [rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)
+    )
     with full_precision(q.device):
-        y, *held = over_spans(inputs, *held, state.position, chunk_size, exact, residual)
+        y, *held = over_spans(inputs, W, S, start, state.position, chunk_size, exact, residual)
     W, S, start = ([unrows(w) for w in ws] for ws in held)
     position = (state.position + q.shape[2]) % chunk_size
+    start = W if position == 0 else start  # the same tensors, so that a state is no larger
     return unrows(y).to(q.dtype), replace(
         state, weights=W, momentum=S, chunk_start=start, position=position, chunk_size=chunk_size
     )
@@ -88,7 +91,7 @@ def over_spans(inputs, W, S, start, position, chunk_size, exact, residual):
         readings.append(rearrange(y, "(r n) b d -> r (n b) d", n=n))
         W, S = written.W_after, written.S_after
         position = (position + length) % chunk_size
-    return torch.cat(readings, 1), W, S, W if position == 0 else start
+    return torch.cat(readings, 1), W, S, start
 
 
 def spans(time: int, position: int, chunk_size: int, most: int):
