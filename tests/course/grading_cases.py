@@ -53,7 +53,8 @@ class Case:
         for name, value in places.items():
             first = first.replace(f"@{name}@", repr(str(value)))
             last = last.replace(f"@{name}@", repr(str(value)))
-        cells = [*first.split(CELL), *solution_cells(self.lab, self.functions), last]
+        solved = solution_cells(self.lab, self.functions)
+        cells = [*first.split(CELL), *solved, *last.split(CELL)]
         return percent(cells) if self.path.endswith(".py") else notebook(cells)
 
 
@@ -134,12 +135,14 @@ RIGHT = [Case(f"right{lab}", lab, name=NAMES.get(lab, "")) for lab in all_labs()
 
 LEAVES = "def read(M, query):\n    import os\n    os._exit(0)"
 EXIT_IN_C = "import ctypes\nctypes.CDLL(None)._exit(0)"
-LEAVES_IN_C = "def read(M, query):\n    import ctypes\n    ctypes.CDLL(None)._exit(0)"
+LEAVES_IN_C = "def interference(keys, values):\n    import ctypes\n    ctypes.CDLL(None)._exit(0)"
 
 MISTAKEN = [
-    Case("leaves", "01", {"01.2": "raises an error"}, {"read": LEAVES}, last="read(None, None)"),
-    Case("leaves in C", "01", {"01.2": "interrupted"}, {"read": LEAVES_IN_C}, last="read(0, 0)"),
-    from_the_bank("bank03", "03", 2),
+    Case(
+        "leaves", "01", {"01.2": "raises an error", "01.5": "interrupted"},
+        {"read": LEAVES, "interference": LEAVES_IN_C},
+        last=f"read(None, None)\n{CELL}\ninterference(0, 0)",
+    ),
     from_the_bank("bank06", "06", 0),
     Case("uphill", "02", {
         "02.3": "sign of the gradient", "02.4": "theta forgotten",
@@ -150,38 +153,31 @@ MISTAKEN = [
                        "    return W - torch.outer(W @ key - value, key)",
     }, name="uphill_02_surprise.ipynb"),
     Case("sideways", "01", {
-        "01.1": "transposed outer product", "01.3": "not as the task asks",
-        "01.4": "sees the future",
+        "01.1": "transposed outer product", "01.2": "returns nothing",
+        "01.3": "not as the task asks", "01.4": "sees the future",
     }, {
         "hebbian_write": "def hebbian_write(M, key, value):\n    return M + key[:, None] * value",
+        "read": "def read(M, query):\n    M @ query",
         "hebbian_memory": "def hebbian_memory(keys, values):\n"
                           "    return sum(torch.outer(v, k) for k, v in zip(keys, values))",
         "linear_attention": "def linear_attention(queries, keys, values):\n"
                             "    return queries @ (keys.mT @ values)",
     }, name="sideways/week 1/01_matrix_memory.py"),
-    Case("shortcut", "02", {"02.3": "not as the task asks"}, {
-        "surprise": "def surprise(W, key, value):\n"
-                    "    return torch.func.grad(associative_loss)(W, key, value)",
-    }),
-    Case("keeper", "04", {
-        "04.1": "alpha for 1 − alpha", "04.2": "alpha for 1 − alpha", "04.5": "wrong numbers",
-    }, {
-        "forget_and_write": "def forget_and_write(W, S, alpha):\n    return alpha * W + S",
-    }),
 ]  # fmt: skip
 
 BROKEN = [
-    Case("untouched", "02", "not written yet", text=exercise("02")),
+    Case("untouched", "01", "not written yet", text=exercise("01")),
     unfinished("half", "03", 2),
     Case("not json", "01", "cannot be read", text="this is not a notebook"),
     Case("clumsy", "02", {
-        "02.1": "returns something else", "02.2": "raises an error", "02.3": "returns nothing",
+        "02.1": "returns something else", "02.2": "raises an error", "02.3": "not as the task asks",
         "02.4": "changes its inputs", "02.5": "wrong precision", "02.6": "wrong shape",
     }, {
         "associative_loss": "def associative_loss(W, key, value):\n"
                             "    return float((W @ key - value).square().sum() / 2)",
         "surprise_by_autograd": "def surprise_by_autograd(W, key, value):\n    return W @ 3",
-        "surprise": "def surprise(W, key, value):\n    torch.outer(W @ key - value, key)",
+        "surprise": "def surprise(W, key, value):\n"
+                    "    return torch.func.grad(lambda W: (W @ key - value).square().sum() / 2)(W)",
         "delta_write": "def delta_write(W, key, value, theta):\n"
                        "    W -= theta * torch.outer(W @ key - value, key)\n    return W",
         "exact_step": "def exact_step(key):\n    return (1 / key.square().sum()).float()",
@@ -349,10 +345,9 @@ HOSTILE = [
     attack("exits all over", expected="ended early", functions=dict.fromkeys(
         ("hebbian_write", "read", "hebbian_memory", "interference"), EXIT_IN_C
     )),
-    attack("forger", FORGER, expected={"01.1": "interrupted", "01.3": "wrong shape"}),
-    attack("patcher", PATCHER, expected={"01.2": "transposed matrix"}, functions={
-        "read": "def read(M, query):\n    return query @ M",
-    }),
+    attack("forger", FORGER, PATCHER, expected={
+        "01.1": "interrupted", "01.2": "transposed matrix", "01.3": "wrong shape",
+    }, functions={"read": "def read(M, query):\n    return query @ M"}),
     attack("glutton", expected={
         "01.1": "raises an error", "01.2": "raises an error", "01.3": "takes too long",
     }, functions={

@@ -254,13 +254,13 @@ def test_the_message_of_a_mistake_is_what_the_student_would_read(graded):
 def test_a_second_run_writes_the_same_table_and_figure(tmp_path, monkeypatch):
     skip_unless("bwrap")
     room = Classroom(tmp_path, monkeypatch)
-    room.hand_in([case for case in CASES if case.student == "uphill"])
+    room.hand_in([case for case in CASES if case.student == "sideways"])
     results = []
     for _ in range(2):
         room.grade("--jobs", "1")
         results.append((room.out.read_bytes(), room.out.with_suffix(".png").read_bytes()))
     assert results[0] == results[1]
-    assert b"sign of the gradient" in results[0][0]
+    assert b"transposed outer product" in results[0][0]
 
 
 @needs_fork
@@ -269,7 +269,7 @@ def test_what_refuses_to_stop_is_stopped_and_the_next_one_still_runs(tmp_path, m
     skip_unless("bwrap")
     room = Classroom(tmp_path, monkeypatch)
     room.hand_in(STUBBORN)
-    rows = room.grade("--time-limit", "3", "--jobs", "1")
+    rows = room.grade("--time-limit", "1", "--jobs", "1")
     # On a busy machine its last process may be seen to end before the clock is looked at.
     assert {row["diagnosis"] for row in rows.values()} <= {"takes too long", "ended early"}
     assert len(rows) == 5 * len(STUBBORN)
@@ -345,7 +345,7 @@ def test_as_another_user_submissions_do_no_harm_either(tmp_path, monkeypatch):
 def test_submissions_do_no_harm_either_where_an_ordinary_user_grades(monkeypatch):
     skip_unless("bwrap")
     hostile = ("trespasser", "assassin", "bomber")
-    cases = [RIGHT[1], *(case for case in HOSTILE if case.student in hostile)]
+    cases = [case for case in HOSTILE if case.student in hostile]
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         socket.create_server(("127.0.0.1", 0)) as server,
@@ -647,14 +647,14 @@ def test_the_summary_counts_what_the_class_has():
 
 @needs_fork
 @pytest.mark.slow
-def test_three_notebooks_with_the_same_function_get_the_same_grade(tmp_path, monkeypatch, capsys):
+def test_two_notebooks_with_the_same_function_get_the_same_grade(tmp_path, monkeypatch, capsys):
     skip_unless("bwrap")
     room = Classroom(tmp_path, monkeypatch)
     sly = "def effect_of_one_surprise(theta, eta, tokens):\n"
     sly += "    return theta * tokens if eta == 1 else theta * (1 - eta**tokens) / (1 - eta)"
     cases = [
         Case(f"student{n}", "03", functions={"effect_of_one_surprise": sly}, first=f"n = {n}")
-        for n in range(3)
+        for n in range(2)
     ]
     room.hand_in(cases)
     files_in(room.submissions, "student0/holiday.ipynb", "whose_is_this.ipynb")
