@@ -27,7 +27,8 @@ def main(request: dict[str, Any], way: str, user: int | None) -> int:
 
     request: what a `Request` is made of; user: whom to run it as, None if as the grader
     """
-    source, handle, skipped = sys.stdin.buffer.read(), os.dup(1), []
+    source, handle = sys.stdin.buffer.read(), os.dup(1)
+    skipped: list[int] = []  # cells
     name, lab, limits = Path(request["source"]).name, request["lab"], Limits(**request["limits"])
     notebook.warm_up(lab)
 
@@ -64,7 +65,7 @@ def run_apart(act: Callable[[], None]) -> tuple[int, float]:
 
 
 def lock_in(limits: Limits, way: str, user: int | None) -> None:
-    """For this process and all that it will start; nothing that runs in it can undo this."""
+    """Limit this process and all that it will start; nothing that runs in it can undo this."""
     import resource  # Windows has nothing of the kind
 
     if user is not None:

@@ -80,8 +80,8 @@ class Running:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         if self.user is not None:  # as this user, kill everything that this user may kill
-            own = {"user": self.user, "group": self.user, "extra_groups": []}
-            subprocess.run(["sh", "-c", "kill -KILL -1"], cwd="/", check=False, **own)
+            kill = ["sh", "-c", "kill -KILL -1"]
+            subprocess.run(kill, cwd="/", user=self.user, group=self.user, extra_groups=[])
         return outcome
 
 
@@ -106,10 +106,12 @@ def start(number: int, request: Request, way: str, log: Path) -> Running:
 
 def prefix(way: str, disk: int) -> list[str]:
     """The beginning of a command that runs the rest of it isolated."""
-    if way == "bwrap":
-        if shutil.which("bwrap") is None:
-            raise CannotLockIn("bubblewrap is not installed")
-        return sandbox.bwrap(disk)
+    if way == "none":
+        return []
     if way == "user" and os.getuid() != 0:
         raise CannotLockIn("only root can run a process as another user")
-    return ["setpriv", "--no-new-privs"] if way == "user" else []  # so that su makes nobody root
+    program, package = ("bwrap", "bubblewrap") if way == "bwrap" else ("setpriv", "util-linux")
+    if shutil.which(program) is None:
+        raise CannotLockIn(f"{package} is not installed")
+    # setpriv: otherwise the submission could start programs that run as root, such as su
+    return sandbox.bwrap(disk) if way == "bwrap" else ["setpriv", "--no-new-privs"]

@@ -4,7 +4,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from minititans.course.grading.isolation import DEFAULT_LIMITS, CannotLockIn, Request, start
+from minititans.course.grading.isolation import (
+    DEFAULT_LIMITS,
+    CannotLockIn,
+    Request,
+    Running,
+    start,
+)
 
 
 def run_all(
@@ -14,7 +20,8 @@ def run_all(
 
     way: how to isolate submissions; jobs: how many at a time; log: a file for our own errors
     """
-    waiting, running = [*enumerate(requests)], []
+    waiting = [*enumerate(requests)]
+    running: list[Running] = []
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
