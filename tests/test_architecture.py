@@ -18,7 +18,6 @@ BEFORE_TORCH = {
     "training/command.py",
 }  # fmt: skip
 LATE = BEFORE_TORCH | {
-    "course/grading/zygote.py",  # in the process that is locked in
     "memory/triton/rule.py",  # where Triton is installed
 }
 

@@ -16,13 +16,15 @@ ROOT = Path(__file__).resolve().parents[2]
 BANK = (
     "from minititans.course.labs import find_task\n{name} = find_task('{id}').mistakes[{n}].answer"
 )
+CELL = "# next cell"
 
 
 @dataclass
 class Case:
     """expected: a task's diagnosis, "right" where nothing is said; or one for all tasks.
 
-    functions: code in place of a solution's; first, last: more cells; text: the whole file
+    functions: code in place of a solution's; first, last: more cells, several if there is a
+    `CELL` between them; text: the whole file
     """
 
     student: str
@@ -51,7 +53,8 @@ class Case:
         for name, value in places.items():
             first = first.replace(f"@{name}@", repr(str(value)))
             last = last.replace(f"@{name}@", repr(str(value)))
-        cells = [first, *solution_cells(self.lab, self.functions), last]
+        solved = solution_cells(self.lab, self.functions)
+        cells = [*first.split(CELL), *solved, *last.split(CELL)]
         return percent(cells) if self.path.endswith(".py") else notebook(cells)
 
 
@@ -115,33 +118,31 @@ if HARM:
 """
 
 
-def attack(student: str, code: str, expected=None, functions=None) -> Case:
-    return Case(student, "01", expected or {}, functions or {}, f"HARM = []\n{code}", IF_HARM)
+def attack(student: str, *cells: str, expected=None, functions=None) -> Case:
+    first = CELL.join(["HARM = []", *cells])
+    return Case(student, "01", expected or {}, functions or {}, first, IF_HARM)
 
 
-RIGHT = [Case(f"right{lab}", lab) for lab in all_labs()]
-
-NAMES = [  # unusual ones; the functions in the file say which lab it is
-    Case("jo", "02", name="jo-02_surprise.ipynb"),
-    Case("copies", "02", name="copies/Copy of 02_surprise.ipynb"),
-    Case("labels", "02", name="labels/Lab02.ipynb"),
-    Case("words", "02", name="words/my 02 surprise final.ipynb"),
-    Case("silent", "02", name="silent/Untitled.ipynb"),
-    Case("misled", "02", name="misled/03_momentum.py"),
-]
+NAMES = {  # unusual ones; the functions in the file say which lab it is
+    "04": "right04-04_forgetting.ipynb",
+    "05": "right05/Copy of 05_depth.ipynb",
+    "06": "right06/Lab06.ipynb",
+    "07": "right07/my 07 attention final.ipynb",
+    "08": "right08/Untitled.ipynb",
+    "09": "right09/03_momentum.py",
+}
+RIGHT = [Case(f"right{lab}", lab, name=NAMES.get(lab, "")) for lab in all_labs()]
 
 LEAVES = "def read(M, query):\n    import os\n    os._exit(0)"
 EXIT_IN_C = "import ctypes\nctypes.CDLL(None)._exit(0)"
-LEAVES_IN_C = "def read(M, query):\n    import ctypes\n    ctypes.CDLL(None)._exit(0)"
+LEAVES_IN_C = "def interference(keys, values):\n    import ctypes\n    ctypes.CDLL(None)._exit(0)"
 
 MISTAKEN = [
-    Case("leaves", "01", {"01.2": "raises an error"}, {"read": LEAVES}, last="read(None, None)"),
-    Case("leaves in C", "01", {"01.2": "interrupted"}, {"read": LEAVES_IN_C}, last="read(0, 0)"),
-    from_the_bank("bank01", "01", 0),
-    from_the_bank("bank02", "02", 1),
-    from_the_bank("bank03", "03", 2),
-    from_the_bank("bank04", "04", 3),
-    from_the_bank("bank05", "05", 4),
+    Case(
+        "leaves", "01", {"01.2": "raises an error", "01.5": "interrupted"},
+        {"read": LEAVES, "interference": LEAVES_IN_C},
+        last=f"read(None, None)\n{CELL}\ninterference(0, 0)",
+    ),
     from_the_bank("bank06", "06", 0),
     Case("uphill", "02", {
         "02.3": "sign of the gradient", "02.4": "theta forgotten",
@@ -151,41 +152,32 @@ MISTAKEN = [
         "delta_write": "def delta_write(W, key, value, theta):\n"
                        "    return W - torch.outer(W @ key - value, key)",
     }, name="uphill_02_surprise.ipynb"),
-    Case("sideways", "01", {"01.1": "transposed outer product", "01.4": "sees the future"}, {
+    Case("sideways", "01", {
+        "01.1": "transposed outer product", "01.2": "returns nothing",
+        "01.3": "not as the task asks", "01.4": "sees the future",
+    }, {
         "hebbian_write": "def hebbian_write(M, key, value):\n    return M + key[:, None] * value",
+        "read": "def read(M, query):\n    M @ query",
+        "hebbian_memory": "def hebbian_memory(keys, values):\n"
+                          "    return sum(torch.outer(v, k) for k, v in zip(keys, values))",
         "linear_attention": "def linear_attention(queries, keys, values):\n"
                             "    return queries @ (keys.mT @ values)",
     }, name="sideways/week 1/01_matrix_memory.py"),
-    Case("shortcut", "02", {"02.3": "not as the task asks"}, {
-        "surprise": "def surprise(W, key, value):\n"
-                    "    return torch.func.grad(associative_loss)(W, key, value)",
-    }),
-    Case("one by one", "01", {"01.3": "not as the task asks"}, {
-        "hebbian_memory": "def hebbian_memory(keys, values):\n"
-                          "    return sum(torch.outer(v, k) for k, v in zip(keys, values))",
-    }),
-    Case("keeper", "04", {
-        "04.1": "alpha for 1 − alpha", "04.2": "alpha for 1 − alpha", "04.5": "wrong numbers",
-    }, {
-        "forget_and_write": "def forget_and_write(W, S, alpha):\n    return alpha * W + S",
-    }),
 ]  # fmt: skip
 
 BROKEN = [
-    Case("untouched", "02", "not written yet", text=exercise("02")),
+    Case("untouched", "01", "not written yet", text=exercise("01")),
     unfinished("half", "03", 2),
-    unfinished("nearly", "01", 4),
     Case("not json", "01", "cannot be read", text="this is not a notebook"),
-    Case("no cells", "01", "cannot be read", text='{"metadata": {}}'),
-    Case("nested", "01", "cannot be read", text="[" * 100_000),
     Case("clumsy", "02", {
-        "02.1": "returns something else", "02.2": "raises an error", "02.3": "returns nothing",
+        "02.1": "returns something else", "02.2": "raises an error", "02.3": "not as the task asks",
         "02.4": "changes its inputs", "02.5": "wrong precision", "02.6": "wrong shape",
     }, {
         "associative_loss": "def associative_loss(W, key, value):\n"
                             "    return float((W @ key - value).square().sum() / 2)",
         "surprise_by_autograd": "def surprise_by_autograd(W, key, value):\n    return W @ 3",
-        "surprise": "def surprise(W, key, value):\n    torch.outer(W @ key - value, key)",
+        "surprise": "def surprise(W, key, value):\n"
+                    "    return torch.func.grad(lambda W: (W @ key - value).square().sum() / 2)(W)",
         "delta_write": "def delta_write(W, key, value, theta):\n"
                        "    W -= theta * torch.outer(W @ key - value, key)\n    return W",
         "exact_step": "def exact_step(key):\n    return (1 / key.square().sum()).float()",
@@ -208,7 +200,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-# Attacks: each tries its harm in its first cell, before the functions are defined.
+# Attacks: each tries its harm in a cell of its own, before the functions are defined.
 VANDAL = """
 import os, pathlib, shutil
 for place in (@grader@, @submissions@, @home@):
@@ -262,7 +254,7 @@ if os.waitpid(child, 0)[1]:
 """
 ASSASSIN = """
 import os, signal
-locked_in = os.getppid() == 0 or os.getuid() >= 62_000  # else this would be too dangerous a test
+locked_in = os.getppid() == 1 or os.getuid() >= 62_000  # else this would be too dangerous a test
 HARM += [] if locked_in else ["it could have killed everything"]
 for process in (-1, os.getppid(), *range(2, 3000)):
     try:
@@ -344,32 +336,21 @@ while True:
 """
 
 HOSTILE = [
-    attack("vandal", VANDAL),
-    attack("spy", SPY),
-    attack("caller", CALLER),
-    attack("climber", CLIMBER),
+    attack("trespasser", VANDAL, SPY, CALLER, CLIMBER, DAEMON, DELETER, FLOOD, FILLER),
     attack("assassin", ASSASSIN),
-    attack("daemon", DAEMON),
     attack("bomber", BOMB),
-    attack("flood", FLOOD),
-    attack("filler", FILLER),
-    attack("deleter", DELETER),
-    attack("loops", SWALLOWS),
-    attack("waits", "import time\ntime.sleep(1e6)"),
-    attack("leaver", "import sys\nsys.exit(3)"),
-    attack("quitter", "import os\nos._exit(0)"),
-    attack("exits", "exit()\nHARM.append('came back')"),
-    attack("exits in C", EXIT_IN_C),
-    attack("exits all over", "", "ended early", dict.fromkeys(
+    attack("idler", SWALLOWS, "import time\ntime.sleep(1e6)"),
+    attack("=1+1", "import sys\nsys.exit(3)", "import os\nos._exit(0)",
+           "exit()\nHARM.append('came back')", EXIT_IN_C, "raise ValueError('=1+1')"),
+    attack("exits all over", expected="ended early", functions=dict.fromkeys(
         ("hebbian_write", "read", "hebbian_memory", "interference"), EXIT_IN_C
     )),
-    attack("forger", FORGER, {"01.1": "interrupted", "01.3": "wrong shape"}),
-    attack("patcher", PATCHER, {"01.2": "transposed matrix"}, {
-        "read": "def read(M, query):\n    return query @ M",
-    }),
-    attack("glutton", "", {
+    attack("forger", FORGER, PATCHER, expected={
+        "01.1": "interrupted", "01.2": "transposed matrix", "01.3": "wrong shape",
+    }, functions={"read": "def read(M, query):\n    return query @ M"}),
+    attack("glutton", expected={
         "01.1": "raises an error", "01.2": "raises an error", "01.3": "takes too long",
-    }, {
+    }, functions={
         "hebbian_write": "def hebbian_write(M, key, value):\n    return torch.zeros(100 << 30)",
         "read": "import os\ndef read(M, query):\n"
                 "    return M @ query if M.dtype == torch.float32 else os._exit(9)",
@@ -377,10 +358,9 @@ HOSTILE = [
                           "    return values.T @ keys if keys.dtype == torch.float32 else "
                           "sum(iter(int, 1))",
     }),
-    attack("=1+1", "raise ValueError('=1+1')"),
 ]  # fmt: skip
 
-CASES = [*RIGHT, *NAMES, *MISTAKEN, *BROKEN, *HOSTILE]
+CASES = [*RIGHT, *MISTAKEN, *BROKEN, *HOSTILE]
 
 # These use up all the time that there is: they get less of it, in a test of their own.
 STUBBORN = [
@@ -389,13 +369,11 @@ import signal, time
 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
 while True:
     time.sleep(1)
-""", "takes too long"),
-    attack("deep in C", "sum(iter(int, 1))", "takes too long"),
+""", expected="takes too long"),
+    attack("deep in C", "sum(iter(int, 1))", expected="takes too long"),
 ]  # fmt: skip
 
-# Only where nothing is locked in can a submission reach the zygote, the parent of its parent.
-KILLS_THE_ZYGOTE = attack("killer", """
-import os, signal
-status = open(f"/proc/{os.getppid()}/stat").read()
-os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
-""", "ended early")  # fmt: skip
+# Only where nothing is locked in can a submission end the keeper that waits for it.
+KILLS_ITS_KEEPER = attack(
+    "killer", "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)", expected="ended early"
+)

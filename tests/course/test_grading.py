@@ -19,8 +19,11 @@ import pytest
 import torch
 from grading_cases import (
     CASES,
+    CLIMBER,
+    DAEMON,
+    DELETER,
     HOSTILE,
-    KILLS_THE_ZYGOTE,
+    KILLS_ITS_KEEPER,
     RIGHT,
     STUBBORN,
     VANDAL,
@@ -41,6 +44,8 @@ from minititans.course.grading.grade import (
     safe_cell,
     write_csv,
 )
+from minititans.course.grading.isolation import CannotLockIn
+from minititans.course.grading.notebook import read_cells
 from minititans.course.labs import all_labs
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs Linux or macOS")
@@ -57,7 +62,7 @@ class Classroom:
         self.secret = "a secret that is nobody's business"
         for place in (self.grader, self.home):
             (place / "sentinel").write_text(self.secret)
-        # The zygote inherits HOME, by which their processes are recognised afterwards.
+        # What grading starts inherits HOME, by which it is recognised afterwards.
         monkeypatch.setenv("HOME", str(self.home))
         monkeypatch.setenv("MINITITANS_SECRET", self.secret)
         self.minutes = f"{int.from_bytes(os.urandom(4)) / 1000 + 1e6:.3f}"  # of a daemon's sleep
@@ -116,11 +121,12 @@ class Classroom:
 def why_not(way: str) -> str:
     """Why submissions cannot be isolated in that way here; empty if they can."""
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        with workers.start(way, 1, log) as zygote:
-            ready = zygote.stdout.readline()
-            zygote.stdin.close()
-        return "" if ready else workers.last_words(log)
+        Path(folder).chmod(0o711)
+        try:
+            workers.try_out(way, Path(folder) / "log")
+        except CannotLockIn as error:
+            return str(error)
+    return ""
 
 
 def skip_unless(way: str) -> None:
@@ -138,41 +144,35 @@ def is_administrator() -> bool:
     return os.getuid() == 0 and bool(int(rights, 16) >> 21 & 1)  # 21 is CAP_SYS_ADMIN
 
 
-@needs_fork
-def test_the_sandbox_shows_python_wherever_it_is_and_has_one_place_to_write(tmp_path, monkeypatch):
-    skip_unless("bwrap")
-    monkeypatch.setattr(sandbox, "python_folders", lambda: [tmp_path])
-    (tmp_path / "module.py").touch()
-    room = sandbox.build(disk=1 << 20)
-    try:
-        visitor = os.fork()
-        if visitor == 0:
-            room.enter()
-            os._exit(look_around(tmp_path))
-        assert os.waitstatus_to_exitcode(os.waitpid(visitor, 0)[1]) == 0
-    finally:
-        room.end()
+LOOK_AROUND = """
+import os, sys
+from pathlib import Path
 
-
-def look_around(python: Path) -> int:
-    """0 if all is as it should be, else the number of what is not."""
-    about = os.statvfs("/tmp")
-    expected = [
-        (python / "module.py").exists(),
-        all(can_write(place) for place in (sandbox.WORK, "/tmp", "/dev/shm")),
-        not any(can_write(place) for place in ("/", "/dev", "/usr", str(python))),
-        about.f_blocks * about.f_frsize == 1 << 20,
-        not Path("/proc").exists() and not Path("/home").exists(),
-    ]
-    return 0 if all(expected) else 1 + expected.index(False)
-
-
-def can_write(folder: str) -> bool:
+def can_write(folder):
     try:
         Path(folder, "written").touch()
     except OSError:
         return False
     return True
+
+python, work = sys.argv[1:]
+about = os.statvfs("/tmp")
+assert (Path(python) / "module.py").exists() and Path.cwd() == Path(work)
+assert all(can_write(place) for place in (work, "/tmp", "/dev/shm"))
+assert not any(can_write(place) for place in ("/", "/dev", "/usr", "/proc/sys/kernel", python))
+assert about.f_blocks * about.f_frsize == 1 << 20
+assert not Path("/home").exists() and [*Path("/proc").glob("[0-9]*")] == [Path("/proc/1")]
+"""
+
+
+@needs_fork
+def test_the_sandbox_shows_python_wherever_it_is_and_has_one_place_to_write(tmp_path, monkeypatch):
+    skip_unless("bwrap")
+    folders = [*sandbox.python_folders(), tmp_path]
+    monkeypatch.setattr(sandbox, "python_folders", lambda: folders)
+    (tmp_path / "module.py").touch()
+    command = [*sandbox.bwrap(1 << 20), sys.executable, "-c", LOOK_AROUND]
+    subprocess.run([*command, str(tmp_path), sandbox.WORK], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -254,13 +254,13 @@ def test_the_message_of_a_mistake_is_what_the_student_would_read(graded):
 def test_a_second_run_writes_the_same_table_and_figure(tmp_path, monkeypatch):
     skip_unless("bwrap")
     room = Classroom(tmp_path, monkeypatch)
-    room.hand_in([case for case in CASES if case.student in ("uphill", "clumsy")])
+    room.hand_in([case for case in CASES if case.student == "sideways"])
     results = []
     for _ in range(2):
         room.grade("--jobs", "1")
         results.append((room.out.read_bytes(), room.out.with_suffix(".png").read_bytes()))
     assert results[0] == results[1]
-    assert b"sign of the gradient" in results[0][0]
+    assert b"transposed outer product" in results[0][0]
 
 
 @needs_fork
@@ -269,7 +269,7 @@ def test_what_refuses_to_stop_is_stopped_and_the_next_one_still_runs(tmp_path, m
     skip_unless("bwrap")
     room = Classroom(tmp_path, monkeypatch)
     room.hand_in(STUBBORN)
-    rows = room.grade("--time-limit", "3", "--jobs", "1")
+    rows = room.grade("--time-limit", "1", "--jobs", "1")
     # On a busy machine its last process may be seen to end before the clock is looked at.
     assert {row["diagnosis"] for row in rows.values()} <= {"takes too long", "ended early"}
     assert len(rows) == 5 * len(STUBBORN)
@@ -291,7 +291,8 @@ def test_a_grader_that_is_stopped_takes_everything_with_it(tmp_path, monkeypatch
         # A test run in the background of a shell ignores SIGINT, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as grader:
-        wait_until(lambda: len(room.processes()) >= 5)  # zygote, bwrap, cat, keeper, submission
+        wait_until(lambda: any(f.stat().st_size for f in tmp_path.glob("minititans-*/answers0")))
+        assert len(room.processes()) == 3  # bwrap, keeper, submission
         grader.send_signal(number)
         grader.wait(timeout=120)
     wait_until(lambda: not room.processes())
@@ -308,11 +309,10 @@ def wait_until(condition, seconds: float = 300) -> None:
 @needs_fork
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_zygote_that_is_killed_costs_one_submission(tmp_path, monkeypatch, jobs):
+def test_a_keeper_that_is_killed_costs_its_own_submission(tmp_path, monkeypatch):
     room = Classroom(tmp_path, monkeypatch)
-    room.hand_in([KILLS_THE_ZYGOTE, RIGHT[0]])
-    rows = room.grade("--isolation", "none", "--jobs", jobs)
+    room.hand_in([KILLS_ITS_KEEPER, RIGHT[0]])
+    rows = room.grade("--isolation", "none", "--jobs", "2")
     assert {row["diagnosis"] for row in rows.values() if row["student"] == "killer"} == {
         "ended early"
     }
@@ -324,9 +324,9 @@ def test_a_zygote_that_is_killed_costs_one_submission(tmp_path, monkeypatch, job
 @pytest.mark.slow
 def test_as_another_user_submissions_do_no_harm_either(tmp_path, monkeypatch):
     skip_unless("user")
-    writes = VANDAL.replace('HARM += pathlib.Path(place).rglob("*")', "pass")
-    hostile = ("climber", "assassin", "daemon", "bomber", "deleter", "patcher")
-    cases = [RIGHT[1], attack("vandal", writes), *(c for c in HOSTILE if c.student in hostile)]
+    writes = VANDAL.replace('HARM += pathlib.Path(place).rglob("*")', "pass")  # it may look
+    hostile = [case for case in HOSTILE if case.student in ("assassin", "bomber")]
+    cases = [RIGHT[1], attack("trespasser", writes, CLIMBER, DAEMON, DELETER), *hostile]
     room = Classroom(tmp_path, monkeypatch)
     room.hand_in(cases)
     before = room.files()
@@ -344,8 +344,8 @@ def test_as_another_user_submissions_do_no_harm_either(tmp_path, monkeypatch):
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
 def test_submissions_do_no_harm_either_where_an_ordinary_user_grades(monkeypatch):
     skip_unless("bwrap")
-    hostile = ("vandal", "spy", "caller", "climber", "assassin", "daemon", "bomber", "filler")
-    cases = [RIGHT[1], *(case for case in HOSTILE if case.student in hostile)]
+    hostile = ("trespasser", "assassin", "bomber")
+    cases = [case for case in HOSTILE if case.student in hostile]
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         socket.create_server(("127.0.0.1", 0)) as server,
@@ -495,6 +495,12 @@ def test_links_are_not_followed_and_hidden_files_not_looked_at(tmp_path):
     assert len(found.left_out) == 2 and all("link" in each.reason for each in found.left_out)
 
 
+@pytest.mark.parametrize("text", ["this is not a notebook", '{"metadata": {}}', "[" * 100_000])
+def test_what_is_not_a_notebook_has_no_cells(text):
+    with pytest.raises((ValueError, RecursionError)):
+        read_cells(text.encode(), "02_surprise.ipynb")
+
+
 # What comes back.
 
 
@@ -641,14 +647,14 @@ def test_the_summary_counts_what_the_class_has():
 
 @needs_fork
 @pytest.mark.slow
-def test_six_notebooks_with_the_same_function_get_the_same_grade(tmp_path, monkeypatch, capsys):
+def test_two_notebooks_with_the_same_function_get_the_same_grade(tmp_path, monkeypatch, capsys):
     skip_unless("bwrap")
     room = Classroom(tmp_path, monkeypatch)
     sly = "def effect_of_one_surprise(theta, eta, tokens):\n"
     sly += "    return theta * tokens if eta == 1 else theta * (1 - eta**tokens) / (1 - eta)"
     cases = [
         Case(f"student{n}", "03", functions={"effect_of_one_surprise": sly}, first=f"n = {n}")
-        for n in range(6)
+        for n in range(2)
     ]
     room.hand_in(cases)
     files_in(room.submissions, "student0/holiday.ipynb", "whose_is_this.ipynb")

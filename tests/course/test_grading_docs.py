@@ -9,7 +9,7 @@ import pytest
 
 from minititans.course.checking.attempt import run_all
 from minititans.course.checking.judge import judge
-from minititans.course.grading import command, notebook, submissions, zygote
+from minititans.course.grading import command, isolation, notebook, submissions
 from minititans.course.grading.isolation import DEFAULT_LIMITS
 from minititans.course.labs import all_labs, find_task
 from minititans.course.making.exercises import exercise_text
@@ -60,7 +60,8 @@ def test_the_limits_are_those_that_apply():
     limits = PAGE.split("**Limits.**")[1].split("\n\n")[0]
     assert f"for {DEFAULT_LIMITS.seconds:g} s (`--time-limit`)" in limits
     assert "a twelfth" in limits and notebook.SHARE == 12
-    assert "three times" in limits and zygote.WAITING == 3
+    assert "three times" in limits and isolation.WAITING == 3
+    assert "ten seconds" in limits and isolation.LOADING == 10
     assert f"{DEFAULT_LIMITS.memory >> 20:,} MB of memory" in limits
     assert f"{DEFAULT_LIMITS.disk >> 20} MB of disk; {DEFAULT_LIMITS.processes} processes" in limits
     assert f"over {submissions.LARGEST >> 20} MB" in limits

@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from minititans.course.grading import isolation, submissions
-from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
-from minititans.course.grading.sandbox import CannotLockIn
+from minititans.course.grading.isolation import DEFAULT_LIMITS, CannotLockIn, Limits
 from minititans.machine import usable_cores
 
 DESCRIPTION = {

@@ -14,10 +14,9 @@ from minititans.course.checking.judge import judge
 from minititans.course.checking.words import KINDS
 from minititans.course.grading import answers
 from minititans.course.grading.answers import Answers
-from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits
+from minititans.course.grading.isolation import DEFAULT_LIMITS, Limits, Request
 from minititans.course.grading.submissions import LeftOut, Submission, read
-from minititans.course.grading.workers import run_all
-from minititans.course.grading.zygote import Request
+from minititans.course.grading.workers import run_all, try_out
 from minititans.course.labs import Task, all_labs
 from minititans.files import write_whole
 
@@ -71,6 +70,7 @@ def grade(
             else:
                 owners[request.box] = submission
                 requests.append(request)
+        try_out(isolation, log)
         bar = tqdm(total=len(requests), unit="notebook", file=sys.stdout, disable=not progress)
         with bar, closing(run_all(requests, isolation, min(jobs, len(requests)), log)) as outcomes:
             for request, outcome in outcomes:
@@ -93,7 +93,7 @@ def make_request(
     source.write_bytes(read(submission.path))
     box.mkdir(mode=0o700)
     answers.touch(mode=0o600)
-    return Request(str(source), submission.lab, seed, str(box), str(answers), limits)
+    return Request(source, submission.lab, seed, box, answers, limits)
 
 
 def unreadable(submission: Submission, why: str) -> list[Row]:
@@ -103,7 +103,7 @@ def unreadable(submission: Submission, why: str) -> list[Row]:
 
 def judge_all(submission: Submission, request: Request, outcome: str) -> list[Row]:
     """The rows of one submission, from what its process left behind."""
-    found = answers.read(Path(request.answers))
+    found = answers.read(request.answers)
     if found.unreadable:
         return unreadable(submission, found.unreadable)
     rows = []

@@ -1,4 +1,4 @@
-"""What a submission's process may do: its limits, and the three forms of isolation.
+"""Start a submission apart from everything else, in one of three ways, and end all of it.
 
 bwrap   it sees a few read-only folders, no network, no other process (see sandbox.py)
 user    it runs as a user of its own, who may read what anyone may and owns nothing; needs root
@@ -6,26 +6,32 @@ none    it runs as the person who runs the grader, with limits only: for submiss
 """
 
 import contextlib
-import ctypes
-import math
+import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
-from dataclasses import dataclass
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from minititans.course.grading import sandbox
-from minititans.course.grading.sandbox import Sandbox
-
-try:
-    import resource
-except ImportError:  # Windows, which has nothing of the kind
-    resource = None
 
 WAYS = ("bwrap", "user", "none")
 # If root grades, submissions run under user ids that nobody has, so that they own nothing.
 FIRST_USER, USERS = 62_000, 3_000
-SET_PARENT_DEATH_SIGNAL, NO_NEW_PRIVILEGES = 1, 38  # of prctl
+WAITING = 3  # how much longer than its processor time a submission may take by the clock
+LOADING = 10  # seconds by the clock for loading torch
+OUT_OF_TIME = 10  # an exit code
+OUTCOMES = {0: "done", OUT_OF_TIME: "out of time", None: "out of time"}  # None: still running
+# What a submission can read of the grader's environment: nothing private belongs here.
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class CannotLockIn(OSError):
+    """Submissions cannot be isolated here, at least not in the way asked for."""
 
 
 @dataclass(frozen=True)
@@ -42,78 +48,70 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def lock_in(way: str, slot: int, box: str, limits: Limits, size: int | None) -> None:
-    """In the submission's process, before its code runs; its code cannot undo this.
+@dataclass(frozen=True)
+class Request:
+    """source: a copy of the submission; box: an empty folder for it; answers: an empty file
+    for what it says; seed: of the random inputs for its functions."""
 
-    slot: a number that no other submission has at the same time; box: the folder to work in where
-    there is no sandbox; size: what `address_space` was before it moved into one
-    """
-    os.umask(0o022)  # the submission must be able to read what is made for it
-    os.chdir(sandbox.WORK if way == "bwrap" else box)
+    source: Path
+    lab: str
+    seed: int
+    box: Path
+    answers: Path
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class Running:
+    """user: its own user id, if it has one; deadline: when it must have ended, by the clock."""
+
+    request: Request
+    process: subprocess.Popen
+    user: int | None
+    deadline: float
+
+    def is_over(self) -> bool:
+        return self.process.poll() is not None or time.monotonic() > self.deadline
+
+    def end(self) -> str:
+        """Kill whatever is left of it, and say how it ended."""
+        outcome = OUTCOMES.get(self.process.poll(), "died")
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        if self.user is not None:  # as this user, kill everything that this user may kill
+            kill = ["sh", "-c", "kill -KILL -1"]
+            subprocess.run(kill, cwd="/", user=self.user, group=self.user, extra_groups=[])
+        return outcome
+
+
+def start(number: int, request: Request, way: str, log: Path) -> Running:
+    """number: one that no other submission has at the same time; log: a file for our own errors"""
+    user = None
     if way != "none" and os.getuid() == 0:
-        become(user_of(slot))
-    elif way == "user":
-        raise PermissionError("only root can run a process as another user")
-    elif way == "bwrap":
-        sandbox.drop_capabilities()
-    prctl(NO_NEW_PRIVILEGES, 1)
-    stop_with_parent(signal.SIGKILL)
-    wanted = {"CORE": 0, "CPU": math.ceil(limits.seconds), "FSIZE": limits.disk}
-    if size is not None:
-        wanted["AS"] = size + limits.memory
-    if way != "none":
-        wanted["NPROC"] = limits.processes
-    for name, value in wanted.items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+        user = FIRST_USER + (64 * os.getpid() + number) % USERS  # other graders take other ones
+        os.chown(request.box, user, user)
+    python = [sys.executable, "-P", "-m", "minititans.course.grading.inside"]
+    about = json.dumps({"request": asdict(request), "way": way, "user": user}, default=str)
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment |= ONE_THREAD | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    with open(request.source) as read, open(request.answers, "a+") as say, open(log, "a") as err:
+        process = subprocess.Popen(
+            [*prefix(way, request.limits.disk), *python, about], stdin=read, stdout=say, stderr=err,
+            cwd=request.box, env=environment, umask=0o022, start_new_session=True,
+        )  # fmt: skip
+    deadline = time.monotonic() + LOADING + WAITING * request.limits.seconds
+    return Running(request, process, user, deadline)
 
 
-def user_of(slot: int) -> int:
-    return FIRST_USER + slot % USERS
-
-
-def become(user: int) -> None:
-    os.chown(".", user, user)
-    os.setgroups([])
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
-    if not os.access(sys.base_prefix, os.R_OK | os.X_OK):
-        raise PermissionError(f"other users cannot read Python in {sys.base_prefix}")
-
-
-def limit_processor(seconds: int) -> None:
-    """Less processor time than before, for a process that runs one task."""
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-
-
-def address_space() -> int | None:
-    """Bytes of address space that this process uses; None where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return None
-
-
-def end(way: str, slot: int, group: int, room: Sandbox | None) -> None:
-    """Kill whatever is left of a submission."""
-    if room is not None:
-        room.end()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-    if way == "user":  # as this user, kill everything that this user may kill
-        killer = os.fork()
-        if killer == 0:
-            with contextlib.suppress(BaseException):
-                os.setresuid(*3 * [user_of(slot)])
-                os.kill(-1, signal.SIGKILL)
-            os._exit(0)
-        os.waitpid(killer, 0)
-
-
-def stop_with_parent(number: int) -> None:
-    """When the process that waits for this one is gone, this one gets a signal."""
-    prctl(SET_PARENT_DEATH_SIGNAL, number)
-
-
-def prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        sandbox.call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
+def prefix(way: str, disk: int) -> list[str]:
+    """The beginning of a command that runs the rest of it isolated."""
+    if way == "none":
+        return []
+    if way == "user" and os.getuid() != 0:
+        raise CannotLockIn("only root can run a process as another user")
+    program, package = ("bwrap", "bubblewrap") if way == "bwrap" else ("setpriv", "util-linux")
+    if shutil.which(program) is None:
+        raise CannotLockIn(f"{package} is not installed")
+    # setpriv: otherwise the submission could start programs that run as root, such as su
+    return sandbox.bwrap(disk) if way == "bwrap" else ["setpriv", "--no-new-privs"]
