@@ -58,7 +58,7 @@ draw_haystacks(rows)
 # note, keep it, and find it again. (The words are only for these pictures. To the models, tokens
 # are numbers from 0 to 63.)
 #
-# Our models have about 130,000 parameters and two layers. They were trained on haystacks of 32 to
+# Our models have about 130,000 parameters and two layers. They were trained on haystacks of at most
 # **256** tokens, with up to eight needles each. Now they read **16,384**, which is 64 times as
 # long.
 #
@@ -399,6 +399,7 @@ claim(
 #    needle. Does that age depend on the place?
 # 5. Choose MAC on the right. Its attention sees segments of 32 tokens and cannot reach back to the
 #    needle. Does its memory keep it as the LMM's does?
+# 6. Choose the Transformer. Its attention reaches every token there is. How long does that help?
 
 # %%
 fading_explorer(readings, left="lmm", right="lmm-plain", place=2048, moment=8192)
