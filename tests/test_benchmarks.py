@@ -248,5 +248,5 @@ def test_the_readme_says_what_the_stored_benchmark_measured():
     found = json.loads((ROOT / "results/bench/bench.json").read_text(encoding="utf-8"))
     measured = {line["name"]: line.get("value") for line in found["lines"]}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    said = re.search(r"(\d+) times as fast in training", readme)
+    said = re.search(r"(\d+)\s+times\s+as\s+fast\s+in\s+training", readme)
     assert not found["quick"] and round(measured["defaults"]) == int(said[1])
