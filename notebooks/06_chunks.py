@@ -303,8 +303,8 @@ claim(
 
 # %% [markdown]
 # So with frozen gradients the chunk size is a compromise: larger chunks are faster but learn less
-# well. A trained memory pays as well: an LMM that finds every passkey in a text of 1,024 tokens finds
-# only 12 % of them when it is read in frozen chunks of 64
+# well. A trained memory pays as well: an LMM that finds every passkey in a text of 1,024 tokens
+# finds only 12 % of them when it is read in frozen chunks of 64
 # ([results/chunk](../results/chunk/README.md), three seeds). Can we avoid the compromise?
 #
 # ## The triangle
