@@ -43,9 +43,9 @@ class Frame(nn.Module):
         """
         return (qkv, None) if self.conv is None else self.conv(qkv, kept)
 
-    def in_heads(self, qkv: Tensor) -> Tensor:
-        """q, k and v of every head, `[3, batch, heads, time, dim_head]`."""
-        return rearrange(qkv, "b t (qkv h d) -> qkv b h t d", qkv=3, h=self.heads)
+    def in_heads(self, qkv: Tensor) -> list[Tensor]:
+        """q, k and v of every head, each `[batch, heads, time, dim_head]`."""
+        return [rearrange(x, "b t (h d) -> b h t d", h=self.heads) for x in qkv.chunk(3, -1)]
 
     def answer(self, x: Tensor, y: Tensor) -> Tensor:
         """From the heads' readings, `[batch, heads, time, dim_head]`, to the layer's output."""

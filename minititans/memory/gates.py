@@ -71,9 +71,9 @@ def segment_products(gate: Tensor) -> Tensor:
             [0., 3., 1.]])
     """
     time = gate.shape[-1]
-    later = torch.ones(time, time, dtype=gate.dtype, device=gate.device).tril(-1)  # t > i
-    factors = gate[..., :, None] * later + (1 - later)  # gate_t below the diagonal, else 1
-    return factors.cumprod(-2).tril()
+    lower = torch.ones(time, time, dtype=gate.dtype, device=gate.device).tril()
+    factors = torch.where(lower.tril(-1) > 0, gate[..., :, None], 1.0)  # gate_t for t > i, else 1
+    return factors.cumprod(-2) * lower
 
 
 class Before(NamedTuple):

@@ -43,7 +43,7 @@ def join(a: Tensor, hidden: Tensor, residual: bool) -> Tensor:
     if not residual:
         return hidden
     total = widened(a, hidden.shape[-1]) + hidden
-    return total / length(total)
+    return total * length(total).reciprocal()  # faster to differentiate than a division
 
 
 def loss(weights: list[Tensor], key: Tensor, value: Tensor, residual: bool = True) -> Tensor:
@@ -104,7 +104,7 @@ def unit(x: Tensor) -> Tensor:
     tensor([0.6000, 0.8000])
     """
     moderate, _ = _moderate(x)
-    return (moderate / length(moderate)).to(x.dtype)
+    return (moderate * length(moderate).reciprocal()).to(x.dtype)
 
 
 def length(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from minititans.memory.chunked import Layers
-from minititans.memory.fast.derivatives import dot
+from minititans.memory.fast.derivatives import dot, scaled
 from minititans.memory.fast.recall import Below, Last, Recalled, Rule
 from minititans.memory.gates import Products
 from minititans.memory.network import narrowed, widened
@@ -32,11 +32,11 @@ def chunk_back(
     """From W and S after a chunk to everything before it.
 
     Returns `Derivatives`, in which A begins with the keys'; those with respect to the weights
-    where surprise was measured; and those of the values, the last rows of `Products` and `Before`.
+    where surprise was measured; and those of the values and of the gates, see `Recalled`.
     """
     below = [Below(*chunk.below[i : i + 6]) for i in range(0, len(chunk.below), 6)]
     d_P = write_back(chunk, d, d_W_after, d_S_after)
-    d.E[:] = [x * step for x, step in zip(d.E, rule.steps)]
+    d.E[:] = scaled(d.E, rule.steps)
     d_at: list[Tensor | None] = [None] * rule.layers
     d_back, d_slopes, d_norms = errors_back(rule, chunk, below, d, d_at)
     if rule.exact:
@@ -49,8 +49,7 @@ def chunk_back(
 
 def write_back(chunk: Recalled, d: Derivatives, d_W_after: Layers, d_S_after: Layers) -> Products:
     """Through `W ← β W + f S + Eᵀ (G ⊙ A)` and `S ← m S + Eᵀ (H ⊙ A)`, with the last rows of P."""
-    H, G, m, f, beta = chunk.P
-    H, G = H.mT, G.mT  # [rows, b, 1]
+    H, G, m, f, beta = chunk.P  # H, G: [rows, b, 1]; the others [rows, 1, 1]
     d_P = []
     for l, (W, S, A, E) in enumerate(zip(chunk.W, chunk.S, chunk.A, chunk.E)):
         d_W, d_S = d_W_after[l], d_S_after[l]
@@ -60,8 +59,8 @@ def write_back(chunk: Recalled, d: Derivatives, d_W_after: Layers, d_S_after: La
         d.W[l] = torch.addcmul(d.W[l], beta, d_W)
         d.S[l] = torch.addcmul(d.S[l], f, d_W).addcmul_(m, d_S)
         both = (-2, -1)
-        d_rows = dot(through_S, A).mT, dot(through_W, A).mT  # [rows, 1, b]
-        d_P.append((*d_rows, dot(d_S, S, both), dot(d_W, S, both), dot(d_W, W, both)))
+        d_columns = dot(through_S, A), dot(through_W, A)
+        d_P.append((*d_columns, dot(d_S, S, both), dot(d_W, S, both), dot(d_W, W, both)))
     return Products(*(reduce(torch.add, x) for x in zip(*d_P)))
 
 

@@ -44,3 +44,8 @@ def split(parts: tuple, chunks: int) -> list[tuple]:
         for part in parts
     ]
     return [type(parts)(*each) for each in zip(*lists)]
+
+
+def scaled(tensors: list[Tensor], steps: tuple[float, ...]) -> list[Tensor]:
+    """Each tensor times its step."""
+    return [x if step == 1 else x * step for x, step in zip(tensors, steps)]

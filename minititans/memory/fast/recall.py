@@ -61,7 +61,7 @@ class Recalled(NamedTuple):
     at: Layers  # where surprise was measured
     A: Layers
     E: Layers
-    P: list[Tensor]  # the last rows of `Products`, and `Before`
+    P: list[Tensor]  # the last rows of `Products`, those of H and G as columns; and `Before`
     before: list[Tensor]
     last: list[Tensor]
     below: list[Tensor]  # one `Below` after the other
@@ -76,9 +76,9 @@ def recall(
     for l in reversed(range(rule.layers - 1)):
         z = torch.bmm(A[l], at[l].mT)
         sigma = z.sigmoid()
-        silu = z * sigma
-        slope = sigma + silu * (1 - sigma)
-        bend = (1 - sigma) * (slope + sigma - silu * sigma)
+        silu, rest = z * sigma, 1 - sigma
+        slope = torch.addcmul(sigma, silu, rest)
+        bend = rest * torch.addcmul(slope + sigma, silu, sigma, value=-1)
         norm = along = z.new_ones(()).expand(len(z), z.shape[1], 1)
         r = back
         if rule.residual:
@@ -101,7 +101,7 @@ def recall_last(
     G, f, beta = before
     AA, EE = torch.bmm(A, A.mT), torch.bmm(E, E.mT)
     EW, ES = torch.bmm(E, W), torch.bmm(E, S)
-    back = torch.baddbmm(beta * EW + f * ES, G * EE, A)
+    back = torch.baddbmm(torch.addcmul(beta * EW, f, ES), G * EE, A)
     AW, AS = torch.bmm(A, W.mT), torch.bmm(A, S.mT)
     return [*Last(inverse(G * AA), AA, EE, EW, ES, AW, AS)], back
 

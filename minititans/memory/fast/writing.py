@@ -1,9 +1,8 @@
 """The loop of the fast form: surprise and writing, chunk by chunk, and its derivative.
 
-Only this part of the rule must wait for the previous chunk. The forward pass is the plain form's
-`surprise` and `write`. Autograd would find the same derivative; written by hand, it takes the same
-matmuls in a fraction of the calls, and whatever need not wait for another chunk is computed for
-all chunks at once (`recall`).
+Only this part of the rule must wait for the previous chunk. Autograd would find the derivative of
+the plain form's `surprise` and `write`; by hand, the same matmuls take a fraction of the calls, and
+whatever need not wait for another chunk is computed for all chunks at once (`recall`).
 
 `d_x` is the derivative of whatever is being minimised with respect to x.
 """
@@ -14,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from minititans.memory.chunked import Layers, surprise, write
+from minititans.memory.chunked import Layers, surprise
 from minititans.memory.fast.backward import Derivatives, chunk_back
-from minititans.memory.fast.derivatives import apart, call, given, split, together
+from minititans.memory.fast.derivatives import apart, call, given, scaled, split, together
 from minititans.memory.fast.recall import Rule, recall
 from minititans.memory.gates import Before, Products
 from minititans.precision import in_full_precision
@@ -49,7 +48,7 @@ def write_chunks(
     """
     # As views: the compiler would refuse the same tensor twice, as W and as W_start.
     W_start = [w.view_as(w) for w in W_start]
-    last = [x[:, -1:] for x in P]
+    last = [P.H[:, -1:].mT, P.G[:, -1:].mT, *(x[:, -1:] for x in P[2:])]
     before = P.before() if rule.exact else ()
     outputs = call(_WriteChunks, rule, k, v, *last, *before, *W, *S, *W_start)
     written = Written.of(outputs, len(W))
@@ -68,7 +67,7 @@ class _WriteChunks(Function):
             P_n = Products(*gates_n[:5])
             before = Before(*gates_n[5:]) if rule.exact else None
             A, E, _ = surprise(k_n, v_n, before, W, S, at, rule.residual)
-            E = [e * step for e, step in zip(E, rule.steps)]
+            E = scaled(E, rule.steps)
             began.append((*W, *S))
             found.append((*E, *A[1:]))
             W, S = write(P_n, W, S, A, E)
@@ -109,3 +108,11 @@ def thirds(tensors) -> list[Layers]:
     """Three lists with the same number of layers, from one sequence of all of them."""
     layers = len(tensors) // 3
     return [list(tensors[i : i + layers]) for i in range(0, 3 * layers, layers)]
+
+
+def write(P: Products, W: Layers, S: Layers, A: Layers, E: Layers) -> tuple[Layers, Layers]:
+    """The plain form's, in fewer calls; P: the last rows, those of H and G as columns."""
+    H, G, m, f, beta = P
+    kept = [torch.addcmul(beta * w, f, s) for w, s in zip(W, S)]
+    after = [torch.baddbmm(w, (G * e).mT, a) for w, a, e in zip(kept, A, E)]
+    return after, [torch.baddbmm(m * s, (H * e).mT, a) for s, a, e in zip(S, A, E)]
