@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.figure import picture
-from benchmarks.line import line_of
+from benchmarks.line import line_of, the_median
 from benchmarks.machine import machine
 from benchmarks.measurement import Line, Measurement
 from benchmarks.measurements import LONG, MEASUREMENTS
@@ -43,7 +43,11 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"\n{HEADER}", flush=True)
     lines, kept = [], stored(out / "bench.json", about, options.quick) if options.resume else {}
     for measurement in chosen:
-        lines.append(kept.get(measurement.name) or in_its_own_process(measurement, options.quick))
+        line = kept.get(measurement.name)
+        if line is None:
+            runs = range(options.runs)
+            line = the_median([in_its_own_process(measurement, options.quick) for _ in runs])
+        lines.append(line)
         print(row(lines[-1]), flush=True)
         whole = complete and len(lines) == len(chosen)
         files = {  # after each line, so that none is lost when the next is interrupted
@@ -89,6 +93,13 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="keep the lines that an earlier run on this machine has written",
     )
+    parser.add_argument(
+        "--runs",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="measure each line N times and take the run with the median (default 1)",
+    )
     parser.add_argument("--quick", action="store_true", help="a rehearsal in well under a minute")
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="threads of torch (default: torch's choice)"
@@ -104,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def positive(text: str) -> int:
-    """What argparse calls for a number of threads."""
+    """What argparse calls for a number of threads or runs."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"got {number}, expected at least 1")

@@ -14,7 +14,7 @@ import torch
 from benchmarks import rival
 from benchmarks.child import lines_of
 from benchmarks.figure import picture
-from benchmarks.line import line_of
+from benchmarks.line import line_of, the_median
 from benchmarks.matmuls import BATCH, CHUNK, DIM, HEADS, Recorder, random_inputs, replay
 from benchmarks.measurement import Line, Measured, Measurement, Unavailable
 from benchmarks.measurements import MEASUREMENTS
@@ -155,6 +155,19 @@ def test_the_extra_peak_of_a_call_is_what_it_allocated_and_freed_again():
     size = 200_000_000
     extra = extra_peak(lambda: torch.ones(size, dtype=torch.uint8))
     assert extra == pytest.approx(size, rel=0.1)
+
+
+def test_of_several_runs_the_one_in_the_middle_counts():
+    runs = [
+        Line(a_measurement(), Measured(x, x - 1, x + 1), seconds=2.0) for x in (41.0, 38.0, 40.0)
+    ]
+    line = the_median(runs)
+    assert (line.measured.value, line.measured.low, line.seconds) == (40.0, 39.0, 6.0)
+    assert line.measured.details == {"runs": [38.0, 40.0, 41.0]}
+    assert the_median(runs[:2]).measured.value == 38.0
+    assert the_median(runs[:1]) is runs[0]
+    cannot = Line(a_measurement(), None, "needs something")
+    assert the_median([cannot, cannot]) is cannot
 
 
 def test_results_of_every_kind_become_json_and_a_picture():
