@@ -108,9 +108,11 @@ def run_needle(arguments: argparse.Namespace) -> int:
         return 2
     found = results.load_all(folder)  # with those of earlier runs
     show_and_keep(folder / "table.md", results.table(found))
-    keep_figure(folder / "needle.png", needle_figure(found, config, needle.SHOWN))
-    keep_figure(folder / "all.png", needle_figure(found, config))
-    print(f"\nIn {folder}: every result as JSON, table.md, needle.png and all.png")
+    drawn = needle.figures({result.variant for result in found})
+    for name, shown in drawn.items():
+        keep_figure(folder / f"{name}.png", needle_figure(found, config, shown))
+    files = ", ".join(f"{name}.png" for name in drawn)
+    print(f"\nIn {folder}: every result as JSON, table.md, {files}")
     return 0
 
 

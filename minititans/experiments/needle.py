@@ -15,15 +15,27 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from minititans.experiments.needle_training import NeedleConfig, learn, model_config, rate
+from minititans.experiments.needle_training import (
+    ABLATIONS,
+    NeedleConfig,
+    learn,
+    model_config,
+    rate,
+)
 from minititans.experiments.results import ORDER, Reading, Result, check_folder, load, save
 from minititans.model import TitansLM, count_parameters
 from minititans.relatives import RELATIVES
 from minititans.tasks.needle import Needle, accuracy
 
 EVERYONE = (*ORDER, *RELATIVES, "gated_deltanet+swa")
-# In the README's figure; the others are in results/needle.
-SHOWN = ("mac", "mag", "mal", "lmm", "deltanet", "gated_deltanet", "mamba2", "transformer", "swa")
+# Twenty lines in one figure would be too many. The README shows the first.
+FIGURES = {
+    "needle": (
+        "mac", "mag", "mal", "lmm", "deltanet", "gated_deltanet", "mamba2", "transformer", "swa",
+    ),
+    "relatives": ("lmm", *RELATIVES, "gated_deltanet+swa"),
+    "ablations": ("lmm", *ABLATIONS),
+}  # fmt: skip
 SLOW = {"transformer": 32}  # reads fewer of the longest haystacks: full attention is slow
 
 
@@ -120,6 +132,18 @@ def read_further(
             model = TitansLM.load(model_file(models, variant, seed))
             readings = result.readings + read(config, model, variant, seed, new, progress)
             save(file, replace(result, readings=readings), config)
+
+
+def figures(variants: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Which of `FIGURES` have something to compare, and what they show of these variants.
+
+    >>> figures(["lmm", "swa", "lmm-plain"])
+    {'needle': ('lmm', 'swa'), 'ablations': ('lmm', 'lmm-plain')}
+    """
+    variants = set(variants)
+    shown = {name: tuple(v for v in all_ if v in variants) for name, all_ in FIGURES.items()}
+    comparing = {name: some for name, some in shown.items() if len(some) > 1}
+    return comparing or {"needle": tuple(sorted(variants))}
 
 
 def model_file(models: str | Path, variant: str, seed: int) -> Path:

@@ -21,4 +21,7 @@ NAMES = {
     "transformer": "Transformer", "deltanet": "DeltaNet", "gated_deltanet": "Gated DeltaNet",
     "mamba2": "Mamba-2", "lmm-matrix": "LMM, a matrix", "lmm-frozen": "LMM, frozen chunks",
     "lmm-plain": "LMM, plain layers", "lmm-forgets": "LMM, α from 0.001",
+    "linear_attention": "linear attention", "retnet": "RetNet", "gla": "GLA", "hgrn2": "HGRN2",
+    "longhorn": "Longhorn", "ttt_linear": "TTT-linear", "ttt_mlp": "TTT-MLP", "rwkv7": "RWKV-7",
+    "gated_deltanet+swa": "Gated DeltaNet, window",
 }  # fmt: skip

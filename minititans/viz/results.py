@@ -49,8 +49,8 @@ def needle_figure(
     chance = 100 * Needle(config.kind).chance
     axes.axhline(chance, color=GREY, linestyle=(0, (1, 2)), linewidth=2)
     axes.text(
-        1.01, chance, f"chance\n{chance:.2g} %", transform=axes.get_yaxis_transform(),
-        va="center", fontsize=13, color=GREY,
+        0.01, chance + 1, f"chance: {chance:.2g} %", transform=axes.get_yaxis_transform(),
+        va="bottom", fontsize=13, color=GREY,
     )  # fmt: skip
     longest = max(config.lengths)
     axes.axvspan(axes.get_xlim()[0] / 2, longest * 1.2, color=MIST, zorder=0)

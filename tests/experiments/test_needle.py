@@ -380,7 +380,6 @@ def test_the_command_writes_results_table_and_figure(tmp_path, monkeypatch, caps
         "lmm-seed0.json",
         "table.md",
         "needle.png",
-        "all.png",
         "models",
     }
     assert main([*command, "--quiet", "--further=80"]) == 0
