@@ -65,7 +65,7 @@ def test_a_model_is_watched_segment_by_segment(model):
     tokens = torch.randint(256, (2, 20))
     with watch_memory(model) as seen:
         watched, _ = model(tokens)
-    assert torch.equal(watched, model(tokens)[0])
+    torch.testing.assert_close(watched, model(tokens)[0])  # traced by the plain form
     assert list(seen) == ["blocks.0.mixer.memory", "blocks.1.mixer.memory"]
     assert [trace.theta.shape[-1] for trace in seen["blocks.0.mixer.memory"]] == [8, 8, 4]
     joined = Trace.join(seen["blocks.0.mixer.memory"])
