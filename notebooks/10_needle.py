@@ -83,14 +83,15 @@ claim(
 # %% [markdown]
 # ## Who finds it?
 #
-# Eight haystacks read by one trained model are an anecdote. The stored results have up to three
+# Eight haystacks read by one trained model are an anecdote. The stored results have at least three
 # trainings of each model, from different seeds, and 128 haystacks per length (32 of the longest for
 # the slow Transformer, 16 beyond 16,384 tokens). Every model has about the same number of
 # parameters and was trained by the same rules. Besides the variants of notebook 08 there are a
 # Transformer, a sliding window alone, and three *relatives*: recurrent models whose memory is a
 # matrix. DeltaNet is the delta rule of notebook 02; Gated DeltaNet adds forgetting; Mamba-2 has
 # forgetting, but writes without comparing first. The upper row is table 2 of the paper, the lower
-# row shows our means over the seeds; the bars are one standard error.
+# row shows our means over the seeds; the bars are one standard error. (MAL, the Transformer and the
+# sliding window have not been trained on numbers and words.)
 
 # %%
 found = {kind: load_all(f"../results/needle/{kind}") for kind in kinds}
@@ -156,6 +157,22 @@ if "mamba2" in at_4:
         "table 2",
         because=f"ours still finds {at_4['mamba2'][0]:.0%} there; at 64 times it finds "
         f"{at_64['mamba2'][0]:.0%}",
+    )
+
+# %% [markdown]
+# Numbers and words are harder to keep, because their noise never repeats. Here the paper's order
+# shows: MAC, with attention beside its memory, keeps more of them than the memory alone and the
+# relatives do. (Look at the errors, too: on numbers, the trainings of one model differ widely.)
+
+# %% tags=["hide-source"]
+for kind, needles in (("n", "numbers"), ("w", "words")):
+    share = {name: each for name, (each, _) in found_at(found[kind], 64 * TRAINED).items()}
+    relatives = [share[name] for name in ("deltanet", "gated_deltanet", "mamba2")]
+    claim(
+        f"at 64 times the length of its training, MAC finds over 80 % of the {needles}, and more "
+        "of them than LMM, DeltaNet, Gated DeltaNet and Mamba-2",
+        share["mac"] > max(0.8, share["lmm"], *relatives),
+        "table 2",
     )
 
 # %% [markdown]
@@ -291,22 +308,24 @@ old = {name: old_needles(readings[name]) for name in models}
 draw_losing(lives, old, new)
 
 # %% [markdown]
-# **Plain layers die.** One head of this model has a half-life of only hundreds of tokens. Where a
-# layer adds to what comes in, fading weights make a deep memory shallower, and it goes on learning.
-# With plain layers, what one layer learns must pass through the other: as the weights fade, less
-# and less can be learned, and nothing brings them back. So it also loses about half of the *new*
-# needles. Once the head has faded, nothing more changes, and the line of the old needles stays
-# level.
+# **Plain layers can die.** One head of this model has a half-life of only hundreds of tokens. Where
+# a layer adds to what comes in, fading weights make a deep memory shallower, and it goes on
+# learning. With plain layers, what one layer learns must pass through the other: as the weights
+# fade, less and less can be learned, and nothing brings them back. So it also loses about half of
+# the *new* needles. Once the head has faded, nothing more changes, and the line of the old needles
+# stays level. But this is one training. In those of seeds 11 and 12 no alpha is that large: new
+# needles are still learned after 4,096 tokens, and at 16,384 they find 87 % and 54 %.
 #
 # **Held at 0.001, the memory forgets** and nothing else: every new needle is learned, and every old
 # one fades.
 #
 # **alpha from 0.001** does not lose it in this training. The gates of its first memory stayed open,
 # but those of the second have closed, and that is enough. Where a gate starts matters less than
-# whether it can close. **Frozen chunks** of 16 tokens keep a write for as long, and new needles are
-# still learned; the table above says what freezing costs at 16,384 tokens. In the left panel both
-# keep the oldest needles even better than the LMM does, but with one training of each that may be
-# luck: the table, with more seeds, is the better judge.
+# whether it can close; still, over three trainings it finds fewer at 16,384 tokens than the LMM.
+# **Frozen chunks** of 16 tokens keep a write for as long, and new needles are still learned; the
+# table above says what freezing costs. In the left panel both keep the oldest needles even better
+# than the LMM does, but with one training of each that may be luck: the table, with three, is the
+# better judge.
 #
 # You can watch a memory die: its weights shrink.
 
@@ -320,14 +339,14 @@ for name in ("lmm", "lmm-plain"):
 # %% tags=["hide-source"]
 early, late = after.index(256), after.index(4096)
 claim(
-    "with plain layers, a new needle is learned after 256 tokens of noise (over 0.9), but after "
-    "4,096 it is not (under 0.6)",
+    "with plain layers, a new needle may be learned after 256 tokens of noise (over 0.9), but not "
+    "after 4,096 (under 0.6; one seed of three)",
     bool(new["lmm-plain"][1][early] > 0.9 and new["lmm-plain"][1][late] < 0.6),
     "ours",
 )
 claim(
-    "with plain layers, one head of the second memory shrinks to less than half of its size in "
-    "4,096 tokens of noise",
+    "in that training with plain layers, one head of the second memory shrinks to less than half "
+    "of its size in 4,096 tokens of noise",
     bool((size[:, 4095] < size[:, 15] / 2).any()),
     "equation (13)",
 )
@@ -341,7 +360,7 @@ claim(
 # %% tags=["hide-source"]
 claim(
     "an alpha that starts at 0.001 learns to close: in the second memory its half-lives grew from "
-    "693 to over 100,000 tokens",
+    "693 to over 100,000 tokens (one seed)",
     (lives["lmm-forgets"][1] > 100_000).all(),
     "equation (13)",
 )
