@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from minititans.experiments.results import by_variant, load_all, summary, table
+from minititans.experiments.results import by_variant, found_at, load_all, summary, table
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 KINDS = [path.name for path in sorted((RESULTS / "needle").iterdir()) if path.name in "pk n w"]
@@ -43,5 +43,14 @@ def test_passkeys_are_found_as_the_page_says():
     assert list(percent.values()) == [99, 99, 97, 92, 94, 86, 28, 100]
     assert at["swa", 256] < 0.5
     assert at["transformer", 256] >= 0.95 and at["transformer", 4096] < 0.5
-    assert at["lmm-plain", 4096] < 0.7
-    assert min(at["lmm-frozen", 16384], at["lmm-forgets", 16384]) > 0.85
+    ablations = [at[f"lmm-{name}", 16384] for name in ("frozen", "forgets", "plain")]
+    assert [round(100 * share) for share in ablations] == [95, 86, 65]
+
+
+@pytest.mark.parametrize(("kind", "needles"), [("n", "numbers"), ("w", "words")])
+def test_numbers_and_words_are_found_as_the_page_says(kind, needles):
+    found = found_at(load_all(RESULTS / "needle" / kind), 16384)
+    shown = ("mac", "mag", "lmm", "deltanet", "gated_deltanet", "mamba2")
+    cells = [f"{100 * found[name][0]:.0f} ± {100 * found[name][1]:.0f}" for name in shown]
+    page = (RESULTS / "needle" / "README.md").read_text(encoding="utf-8")
+    assert f"| {needles} | {' | '.join(cells)} |" in page.splitlines()
