@@ -160,20 +160,29 @@ if "mamba2" in at_4:
     )
 
 # %% [markdown]
-# Numbers and words are harder to keep, because their noise never repeats. Here the paper's order
-# shows: MAC, with attention beside its memory, keeps more of them than the memory alone and the
-# relatives do. (Look at the errors, too: on numbers, the trainings of one model differ widely.)
+# Numbers and words are harder to keep, because their noise never repeats. On words the paper's
+# order shows: MAC, with attention beside its memory, keeps more than the memory alone, and more
+# than the relatives. On numbers, MAC and LMM are ahead of the relatives on average, but the
+# trainings of one model differ widely. (Of MAC's six there, the second claim counts the three that
+# nothing was decided on.)
 
 # %% tags=["hide-source"]
-for kind, needles in (("n", "numbers"), ("w", "words")):
-    share = {name: each for name, (each, _) in found_at(found[kind], 64 * TRAINED).items()}
-    relatives = [share[name] for name in ("deltanet", "gated_deltanet", "mamba2")]
-    claim(
-        f"at 64 times the length of its training, MAC finds over 80 % of the {needles}, and more "
-        "of them than LMM, DeltaNet, Gated DeltaNet and Mamba-2",
-        share["mac"] > max(0.8, share["lmm"], *relatives),
-        "table 2",
-    )
+others = ("deltanet", "gated_deltanet", "mamba2")
+words = {name: share for name, (share, _) in found_at(found["w"], 64 * TRAINED).items()}
+claim(
+    "at 64 times the length of its training, MAC finds over 90 % of the words; LMM, DeltaNet, "
+    "Gated DeltaNet and Mamba-2 find fewer",
+    words["mac"] > 0.9 > max(words[name] for name in ("lmm", *others)),
+    "table 2",
+)
+untouched = [run for run in found["n"] if run.variant != "mac" or run.seed > 12]
+numbers = {name: share for name, (share, _) in found_at(untouched, 64 * TRAINED).items()}
+claim(
+    "at 64 times the length of their training, MAC and LMM find more numbers than DeltaNet, Gated "
+    "DeltaNet and Mamba-2 do",
+    min(numbers["mac"], numbers["lmm"]) > max(numbers[name] for name in others),
+    "table 2",
+)
 
 # %% [markdown]
 # And further? A memory of fixed size can read on for as long as you like; a million tokens are
