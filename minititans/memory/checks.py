@@ -49,13 +49,10 @@ def check_rule(
     check_tensor("v", v, "batch heads time dim_value", sizes)
     if not isinstance(gates, Gates):
         raise TypeError(f"gates: got {type(gates).__name__}, expected Gates(theta, eta, alpha)")
-    for name, gate in vars(gates).items():
-        check_tensor(f"gates.{name}", gate, "batch heads time", sizes)
-    for name, tensor in {
-        "k": k,
-        "v": v,
-        **{f"gates.{n}": g for n, g in vars(gates).items()},
-    }.items():
+    named = {f"gates.{name}": gate for name, gate in vars(gates).items()}
+    for name, gate in named.items():
+        check_tensor(name, gate, "batch heads time", sizes)
+    for name, tensor in {"k": k, "v": v, **named}.items():
         if tensor.device != q.device:
             raise ValueError(f"{name}: is on {tensor.device}, expected {q.device}, where q is")
     check_state(state, sizes["batch"], sizes["heads"], chunk_size, q)

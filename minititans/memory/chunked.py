@@ -22,8 +22,6 @@ system of linear equations, lower triangular with ones on its diagonal: row t ne
 Solving it goes through the tokens one by one, as `sequential` does, but in a single call.
 """
 
-from dataclasses import replace
-
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -32,7 +30,7 @@ from torch import Tensor
 from minititans.memory.checks import check_layers, check_rule
 from minititans.memory.gates import Before, Gates, Products, chunk_products
 from minititans.memory.network import errors_below, join, path
-from minititans.memory.state import MemoryState, pieces
+from minititans.memory.state import Layers, MemoryState, pieces
 from minititans.memory.trace import Trace, chunk_norms
 from minititans.precision import full_precision
 
@@ -75,7 +73,7 @@ def over_chunks(measure, q, k, v, gates, state, chunk_size, steps, residual, tra
     W, S, W_start, position = state.weights, state.momentum, state.chunk_start, state.position
     inputs = [x.to(W[0].dtype) for x in (q, k, v, *vars(gates).values())]
     readings, measured = [], []
-    lengths, sizes = zip(*pieces(q.shape[2], position, chunk_size))
+    lengths, sizes = zip(*pieces(q.shape[2], position, chunk_size, most=q.shape[2]))
     with full_precision(q.device):
         # split and unbind, not slices: the backward of each slice would allocate the whole
         for size, *piece in zip(sizes, *(x.split(lengths, 2) for x in inputs)):
@@ -94,21 +92,11 @@ def over_chunks(measure, q, k, v, gates, state, chunk_size, steps, residual, tra
                 W, S = write(P_n, W, S, A, E)
                 position = (position + size) % chunk_size
 
-    state = replace(
-        state,
-        weights=W,
-        momentum=S,
-        chunk_start=W if position == 0 else W_start,
-        position=position,
-        chunk_size=chunk_size,
-    )
+    state = state.after(W, S, W_start, q.shape[2], chunk_size)
     y = torch.cat(readings, 2).to(q.dtype)
     if not trace:
         return y, state
     return y, state, Trace.of([torch.cat(series, 2) for series in zip(*measured)], gates)
-
-
-Layers = list[Tensor]  # one tensor per layer
 
 
 def surprise(

@@ -13,9 +13,6 @@ This form holds the weights of every token of a chunk at once. It is here to be 
 independent check: `chunked` gets the same numbers without them.
 """
 
-from dataclasses import replace
-from functools import reduce
-
 import torch
 from einops import einsum, rearrange
 from torch import Tensor
@@ -24,7 +21,7 @@ from minititans.memory.checks import check_layers, check_not_exact, check_rule
 from minititans.memory.gates import Gates
 from minititans.memory.network import errors_below, path, read
 from minititans.memory.state import MemoryState, pieces
-from minititans.memory.trace import Trace
+from minititans.memory.trace import Trace, norm
 from minititans.precision import full_precision
 
 
@@ -61,8 +58,7 @@ def scan(
         [rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)
     )
     position, readings, measured = state.position, [], []
-    lengths = [size for length, size in pieces(q.shape[2], position, chunk_size)
-               for _ in range(length // size)]  # fmt: skip
+    lengths = [length for length, _ in pieces(q.shape[2], position, chunk_size, most=1)]
     inputs = [rows(x).split(lengths, 1) for x in (q, k, v, *vars(gates).values())]
     with full_precision(q.device):
         for q_n, k_n, v_n, theta, eta, alpha in zip(*inputs):
@@ -79,16 +75,15 @@ def scan(
                 M_t.append(linear_recurrence(1 - alpha, S_t[layer], M[layer]))
             readings.append(read(M_t, rearrange(q_n, "r t d -> r t 1 d"), residual)[:, :, 0])
             if trace:
-                norms = [_norm(x).detach() for x in (minus_u, S_t, M_t)]
+                norms = [norm(x).detach() for x in (minus_u, S_t, M_t)]
                 measured.append([*norms, error.detach().square().sum(-1) / 2])
             M, S = [m[:, -1] for m in M_t], [s[:, -1] for s in S_t]
             position = (position + q_n.shape[1]) % chunk_size
 
-    M, S, M_start = ([unrows(w) for w in ws] for ws in (M, S, M if position == 0 else M_start))
-    y = unrows(torch.cat(readings, 1)).to(q.dtype)
-    state = replace(
-        state, weights=M, momentum=S, chunk_start=M_start, position=position, chunk_size=chunk_size
+    state = state.after(
+        *([unrows(w) for w in ws] for ws in (M, S, M_start)), q.shape[2], chunk_size
     )
+    y = unrows(torch.cat(readings, 1)).to(q.dtype)
     if not trace:
         return y, state
     return y, state, Trace.of([unrows(torch.cat(series, 1)) for series in zip(*measured)], gates)
@@ -144,8 +139,3 @@ def _check_shared(theta: Tensor, eta: Tensor, alpha: Tensor) -> None:
                 f"gates.{name}: changes inside a chunk, expected one value per chunk "
                 "with shared_gates=True; use shared_gates=False for gates per token"
             )
-
-
-def _norm(weights: list[Tensor]) -> Tensor:
-    """The norm of all layers together, for every token: `[rows, time]`."""
-    return reduce(torch.add, (w.square().sum((-2, -1)) for w in weights)).sqrt()

@@ -11,8 +11,6 @@ these stay fixed for b tokens, such a layer takes steps of theta / b. With `exac
 layer is measured there as well, and all layers take theta as it is given.
 """
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
@@ -21,7 +19,7 @@ from minititans.memory import network as mlp
 from minititans.memory.checks import check_layers, check_module, check_rule
 from minititans.memory.gates import Gates
 from minititans.memory.state import MemoryState
-from minititans.memory.trace import Trace
+from minititans.memory.trace import Trace, norm
 from minititans.precision import full_precision
 
 
@@ -88,15 +86,13 @@ def sequential(
             readings.append(answer(M, q_t))
 
             if trace:
-                measured.append([x.detach() for x in (_norm(u), _norm(S), _norm(M), ell)])
+                measured.append([x.detach() for x in (norm(u), norm(S), norm(M), ell)])
             position = (position + 1) % chunk_size
             if position == 0:
                 M_start = M
 
     y = torch.stack(readings, dim=2).to(q.dtype)
-    state = replace(
-        state, weights=M, momentum=S, chunk_start=M_start, position=position, chunk_size=chunk_size
-    )
+    state = state.after(M, S, M_start, q.shape[2], chunk_size)
     if not trace:
         return y, state
     return y, state, Trace.of([torch.stack(series, -1) for series in zip(*measured)], gates)
@@ -105,8 +101,3 @@ def sequential(
 def _each(number: Tensor, like: Tensor) -> Tensor:
     """One number per row and head, `[batch, heads]`, shaped to multiply that row's weights."""
     return number.reshape(number.shape + (1,) * (like.dim() - number.dim()))
-
-
-def _norm(tensors: list[Tensor]) -> Tensor:
-    """The norm of all layers together, `[batch, heads]`."""
-    return torch.stack([t.flatten(2).square().sum(-1) for t in tensors]).sum(0).sqrt()

@@ -11,6 +11,8 @@ from minititans.arguments import whole
 from minititans.memory.gates import Gates
 from minititans.state import State
 
+Layers = list[Tensor]  # one tensor per layer
+
 
 @dataclass(frozen=True)
 class MemoryState(State):
@@ -111,6 +113,12 @@ class MemoryState(State):
         """
         return cls.start([p.expand(heads, *p.shape) for p in module.parameters()], batch)
 
+    def after(self, W: Layers, S: Layers, start: Layers, time: int, size: int) -> "MemoryState":
+        """The state `time` tokens later; a chunk that ended at the last one leaves none open."""
+        position = (self.position + time) % size
+        start = start if position > 0 else W
+        return MemoryState(W, S, start, position, size, self.conv, self.gates)
+
     @property
     def batch(self) -> int:
         return self.weights[0].shape[0]
@@ -120,19 +128,19 @@ class MemoryState(State):
         return self.weights[0].shape[1]
 
 
-def pieces(time: int, position: int, chunk_size: int) -> Iterator[tuple[int, int]]:
-    """Cut a sequence into pieces `(length, size)`, each a number of chunks of one size.
+def pieces(time: int, position: int, chunk_size: int, most: int) -> Iterator[tuple[int, int]]:
+    """Cut a sequence into pieces `(length, size)`, each up to `most` chunks of one size.
 
     First what an open chunk still has room for, then whole chunks, then the start of the next.
 
-    >>> list(pieces(time=10, position=3, chunk_size=4))
-    [(1, 1), (8, 4), (1, 1)]
+    >>> list(pieces(time=14, position=3, chunk_size=4, most=2))
+    [(1, 1), (8, 4), (4, 4), (1, 1)]
     """
     rest = min(time, -position % chunk_size)
     whole = (time - rest) // chunk_size * chunk_size
     for length, size in ((rest, rest), (whole, chunk_size), (time - rest - whole,) * 2):
-        if length > 0:
-            yield length, size
+        for first in range(0, length, max(1, most * size)):
+            yield min(most * size, length - first), size
 
 
 def _shapes(layers: list[Tensor]) -> list[list[int]]:

@@ -41,6 +41,11 @@ class Trace:
         )
 
 
+def norm(layers: list[Tensor]) -> Tensor:
+    """The norm of all layers together, over all axes but the first two."""
+    return torch.stack([w.flatten(2).square().sum(-1) for w in layers]).sum(0).sqrt()
+
+
 @torch.no_grad()
 def chunk_norms(
     P: Products, W: list[Tensor], S: list[Tensor], A: list[Tensor], E: list[Tensor],

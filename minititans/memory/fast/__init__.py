@@ -5,6 +5,7 @@ gates        the products of gates
 writing      the loop over chunks
 recall       what the backward pass needs again
 backward     back through one chunk
+reading      all chunks at once, and its derivative
 """
 
 from minititans.memory.fast.rule import fast

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from minititans.memory.chunked import Layers
 from minititans.memory.fast.derivatives import dot, scaled
 from minititans.memory.fast.recall import Below, Last, Recalled, Rule
 from minititans.memory.gates import Products
 from minititans.memory.network import narrowed, widened
+from minititans.memory.state import Layers
 
 
 class Derivatives(NamedTuple):
@@ -102,21 +102,21 @@ def exact_back(
     if d_back is not None:
         d_N = torch.bmm(d_back, A.mT)  # of G⁻ ⊙ (E Eᵀ)
         d_EE = G * d_N
-        scaled_W, scaled_S = beta * d_back, f * d_back
-        d_E = torch.baddbmm(d_E, scaled_W, W.mT).baddbmm_(scaled_S, S.mT)
+        through_W, through_S = torch.bmm(d_back, W.mT), torch.bmm(d_back, S.mT)
+        d_E = torch.addcmul(d_E, beta, through_W).addcmul_(f, through_S)
         d_E = d_E.baddbmm_(d_EE + d_EE.mT, E)
     d_v = torch.bmm(last.inverse.mT, d_E)  # of the system's right-hand side
     d_L = torch.bmm(d_v, E.mT)  # minus that of its matrix, as that of A Wᵀ is minus d_v
     d_AA = G * d_L
-    of_W, of_S = beta * d_v, f * d_v
-    d_A = torch.bmm(of_W, W).baddbmm_(of_S, S).baddbmm_(d_AA + d_AA.mT, A)
-    d_G, d_f, d_beta = -last.AA * d_L, -dot(d_v, last.AS), -dot(d_v, last.AW)
-    d_W, d_S = -torch.bmm(of_W.mT, A), -torch.bmm(of_S.mT, A)
+    d_vW, d_vS = torch.bmm(d_v, W), torch.bmm(d_v, S)
+    d_A = torch.addcmul(beta * d_vW, f, d_vS).baddbmm_(d_AA + d_AA.mT, A)
+    d_G, d_f, d_beta = -last.AA * d_L, -dot(d_vS, A), -dot(d_vW, A)
+    d_W, d_S = -torch.bmm((beta * d_v).mT, A), -torch.bmm((f * d_v).mT, A)
     if d_back is not None:
         d_A = d_A - torch.bmm((G * last.EE).mT, d_back)
         d_G = torch.addcmul(d_G, last.EE, d_N)
-        d_f, d_beta = d_f + dot(last.ES, d_back), d_beta + dot(last.EW, d_back)
-        d_W, d_S = d_W.baddbmm_(E.mT, scaled_W), d_S.baddbmm_(E.mT, scaled_S)
+        d_f, d_beta = d_f + dot(E, through_S), d_beta + dot(E, through_W)
+        d_W, d_S = d_W.baddbmm_(E.mT, beta * d_back), d_S.baddbmm_(E.mT, f * d_back)
     d.A[-1], d.W[-1], d.S[-1] = d.A[-1] - d_A, d.W[-1] + d_W, d.S[-1] + d_S
     return d_v, d_G, d_f, d_beta
 

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minititans.memory.chunked import Layers
 from minititans.memory.fast.derivatives import dot
 from minititans.memory.network import length, narrowed, widened
+from minititans.memory.state import Layers
 
 
 class Rule(NamedTuple):
@@ -47,10 +47,6 @@ class Last(NamedTuple):
     inverse: Tensor  # of the triangular matrix
     AA: Tensor  # A Aᵀ and E Eᵀ, [..., b, b]
     EE: Tensor
-    EW: Tensor  # E W₀ and E S₀, [..., b, d_in]
-    ES: Tensor
-    AW: Tensor  # A W₀ᵀ and A S₀ᵀ, [..., b, d_out]
-    AS: Tensor
 
 
 class Recalled(NamedTuple):
@@ -100,10 +96,8 @@ def recall_last(
         return [], torch.bmm(E, at)
     G, f, beta = before
     AA, EE = torch.bmm(A, A.mT), torch.bmm(E, E.mT)
-    EW, ES = torch.bmm(E, W), torch.bmm(E, S)
-    back = torch.baddbmm(torch.addcmul(beta * EW, f, ES), G * EE, A)
-    AW, AS = torch.bmm(A, W.mT), torch.bmm(A, S.mT)
-    return [*Last(inverse(G * AA), AA, EE, EW, ES, AW, AS)], back
+    back = torch.addcmul(beta * torch.bmm(E, W), f, torch.bmm(E, S))
+    return [*Last(inverse(G * AA), AA, EE)], torch.baddbmm(back, G * EE, A)
 
 
 def inverse(L: Tensor) -> Tensor:

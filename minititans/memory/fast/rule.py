@@ -4,15 +4,14 @@ Chunks, heads and batch rows are one axis wherever nothing waits. A few chunks a
 at once, then the loop measures and writes them one by one, then all of them are read.
 """
 
-from dataclasses import replace
-
 import torch
 from einops import rearrange
 from torch import Tensor
 
 from minititans.memory.checks import check_layers, check_rule
-from minititans.memory.chunked import chunked, read
+from minititans.memory.chunked import chunked
 from minititans.memory.fast.gates import chunk_products
+from minititans.memory.fast.reading import read
 from minititans.memory.fast.recall import Rule
 from minititans.memory.fast.writing import write_chunks
 from minititans.memory.gates import Gates
@@ -37,14 +36,7 @@ def fast(
     residual: bool = True,
     trace: bool = False,
 ) -> tuple[Tensor, MemoryState] | tuple[Tensor, MemoryState, Trace]:
-    """Read a sequence while learning it. Arguments and results are those of `sequential`.
-
-    >>> q = k = v = torch.nn.functional.normalize(torch.ones(1, 1, 3, 4), dim=-1)
-    >>> gates = Gates.constant(theta=0.5, eta=0.0, alpha=0.0, shape=(1, 1, 3))
-    >>> y, state = fast(q, k, v, gates, MemoryState.start([torch.zeros(1, 4, 4)], 1))
-    >>> y[0, 0, :, 0]  # the same pair three times: each time half of the error is gone
-    tensor([0.2500, 0.3750, 0.4375])
-    """
+    """Read a sequence while learning it. Arguments and results are those of `sequential`."""
     if trace:  # for figures, where speed does not matter
         return chunked(
             q, k, v, gates, state, chunk_size, exact=exact, residual=residual, trace=True
@@ -65,11 +57,7 @@ def fast(
     with full_precision(q.device):
         y, *held = over_spans(inputs, W, S, start, state.position, chunk_size, exact, residual)
     W, S, start = ([unrows(w) for w in ws] for ws in held)
-    position = (state.position + q.shape[2]) % chunk_size
-    start = W if position == 0 else start  # the same tensors, so that a state is no larger
-    return unrows(y).to(q.dtype), replace(
-        state, weights=W, momentum=S, chunk_start=start, position=position, chunk_size=chunk_size
-    )
+    return unrows(y).to(q.dtype), state.after(W, S, start, q.shape[2], chunk_size)
 
 
 def over_spans(inputs, W, S, start, position, chunk_size, exact, residual):
@@ -78,7 +66,7 @@ def over_spans(inputs, W, S, start, position, chunk_size, exact, residual):
     steps = (*[below] * (len(W) - 1), 1.0)  # shares of theta, by layer
     width = max(chunk_size, *(max(w.shape[-2:]) for w in W))
     span = max(1, AT_ONCE // (len(W[0]) * width**2))
-    lengths, sizes = zip(*spans(inputs[0].shape[1], position, chunk_size, span))
+    lengths, sizes = zip(*pieces(inputs[0].shape[1], position, chunk_size, span))
     readings = []
     # split, not slices: the backward of each slice would allocate the whole sequence
     for length, size, *piece in zip(lengths, sizes, *(x.split(lengths, 1) for x in inputs)):
@@ -92,14 +80,3 @@ def over_spans(inputs, W, S, start, position, chunk_size, exact, residual):
         W, S = written.W_after, written.S_after
         position = (position + length) % chunk_size
     return torch.cat(readings, 1), W, S, start
-
-
-def spans(time: int, position: int, chunk_size: int, most: int):
-    """The `pieces` of a sequence, cut again so that each has at most `most` chunks.
-
-    >>> list(spans(time=14, position=3, chunk_size=4, most=2))
-    [(1, 1), (8, 4), (4, 4), (1, 1)]
-    """
-    for length, size in pieces(time, position, chunk_size):
-        for first in range(0, length, most * size):
-            yield min(most * size, length - first), size

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from minititans.memory.chunked import Layers, surprise
+from minititans.memory.chunked import surprise
 from minititans.memory.fast.backward import Derivatives, chunk_back
 from minititans.memory.fast.derivatives import apart, call, given, scaled, split, together
 from minititans.memory.fast.recall import Rule, recall
 from minititans.memory.gates import Before, Products
+from minititans.memory.state import Layers
 from minititans.precision import in_full_precision
 
 

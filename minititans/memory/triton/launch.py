@@ -1,6 +1,5 @@
 """Calling the kernels: from tensors to pointers, and from derivatives back through checkpoints."""
 
-from dataclasses import replace
 from functools import partial
 from math import isqrt
 
@@ -33,16 +32,7 @@ def whole_chunks(
     inputs = [rows(x) for x in (q, k, v, gates.theta, gates.eta, gates.alpha)]
     W, S = (rows(torch.stack(x, 2)) for x in (state.weights, state.momentum))
     y, W, S, W_open = _Fused.apply(*inputs, W, S, tiles)
-    position = q.shape[2] % chunk_size
-    weights = layers(W)
-    state = replace(
-        state,
-        weights=weights,
-        momentum=layers(S),
-        chunk_start=layers(W_open) if position else weights,
-        position=position,
-        chunk_size=chunk_size,
-    )
+    state = state.after(layers(W), layers(S), layers(W_open), q.shape[2], chunk_size)
     return y.unflatten(0, q.shape[:2]), state
 
 
