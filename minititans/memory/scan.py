@@ -80,9 +80,8 @@ def scan(
             M, S = [m[:, -1] for m in M_t], [s[:, -1] for s in S_t]
             position = (position + q_n.shape[1]) % chunk_size
 
-    state = state.after(
-        *([unrows(w) for w in ws] for ws in (M, S, M_start)), q.shape[2], chunk_size
-    )
+    M, S, M_start = ([unrows(w) for w in ws] for ws in (M, S, M_start))
+    state = state.after(M, S, M_start, q.shape[2], chunk_size)
     y = unrows(torch.cat(readings, 1)).to(q.dtype)
     if not trace:
         return y, state
