@@ -114,7 +114,7 @@ class MemoryState(State):
         return cls.start([p.expand(heads, *p.shape) for p in module.parameters()], batch)
 
     def after(self, W: Layers, S: Layers, start: Layers, time: int, size: int) -> "MemoryState":
-        """The state `time` tokens later; a chunk that ended at the last one leaves none open."""
+        """The state `time` tokens later; start: what the last chunk, if still open, began with."""
         position = (self.position + time) % size
         start = start if position > 0 else W
         return MemoryState(W, S, start, position, size, self.conv, self.gates)
