@@ -90,8 +90,7 @@ claim(
 # Transformer, a sliding window alone, and three *relatives*: recurrent models whose memory is a
 # matrix. DeltaNet is the delta rule of notebook 02; Gated DeltaNet adds forgetting; Mamba-2 has
 # forgetting, but writes without comparing first. The upper row is table 2 of the paper, the lower
-# row shows our means over the seeds; the bars are one standard error. (MAL, the Transformer and the
-# sliding window have not been trained on numbers and words.)
+# row shows our means over the seeds; the bars are one standard error.
 
 # %%
 found = {kind: load_all(f"../results/needle/{kind}") for kind in kinds}
