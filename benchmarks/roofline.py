@@ -59,7 +59,7 @@ def table() -> str:
     rows = [
         "| head dim, depth, chunk | GPU | KFLOP per token | bytes per token "
         "| FLOP per byte, kernel | FLOP per byte, GPU | bound by "
-        "| tokens per second and head, at most | trains there |",
+        "| tokens per second and head, at most | training fits |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for widths, b in SHAPES:

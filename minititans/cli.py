@@ -58,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     about_progress = "show which exercises are solved and what is next"
     progress = commands.add_parser("progress", help=about_progress, description=about_progress)
-    progress.add_argument("--folder", help="the course's folder (default: nearest from here up)")
+    progress.add_argument("--folder", help="the course's folder (default: nearest, going upwards)")
     progress.add_argument("--reset", action="store_true", help="start over; the old file is kept")
     progress.set_defaults(run=run_progress)
 

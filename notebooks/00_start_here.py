@@ -25,7 +25,8 @@ from minititans.viz.reading import draw_reading, reading_explorer
 # can look at a new text, but it does not learn from it. Here is the opposite: a memory that starts
 # with *nothing* and is given one sentence.
 #
-# Its task is to guess the next letter from the three letters before it.
+# Its task is to guess the next letter from the three letters before it. (For the first three
+# letters we go back to the end of the sentence, as if it were written in a ring.)
 
 # %%
 text = "to be or not to be, that is the question"
@@ -89,7 +90,7 @@ claim(
     "equation (8)",
 )
 claim(
-    "the loop of three lines is what the picture shows",
+    "the three-line loop gives the surprises that the picture shows",
     torch.allclose(torch.tensor(surprise), reading.surprise, atol=1e-5),
     "equation (8)",
 )
@@ -113,8 +114,8 @@ draw_reading(read_text(text, look_back=1, times=3), length=len(text))
 # What was checked: the counts for five sets of random directions
 one_letter = [read_text(text, 1, seed=seed).right().view(3, 40).sum(1) for seed in range(5)]
 claim(
-    "with one letter as its key it expects under a quarter of the sentence, on the third reading "
-    "as on the second",
+    "with one letter as its key the memory expects under a quarter of the sentence, on the third "
+    "reading just as on the second",
     all(right[2] < 10 and right[1] < 10 for right in one_letter),
     "ours",
 )
@@ -147,7 +148,9 @@ draw_loop()
 #
 # In the library the whole picture is one layer,
 # [`NeuralMemory`](../minititans/memory/neural_memory.py), which fits into a model like any other
-# layer. Even without training it learns what it reads.
+# layer. Even without training it learns what it reads. (Its task is another one: it makes a key and
+# a value from each letter itself, with random projections. Its values are shorter than ours, so
+# compare its surprises only with each other.)
 
 # %%
 from minititans.memory import NeuralMemory

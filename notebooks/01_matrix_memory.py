@@ -35,7 +35,8 @@ from minititans.viz.recall import draw_crosstalk, draw_scores, draw_sizes, recal
 draw_loop("memory", "reading")
 
 # %% [markdown]
-# In a model, keys, values and queries are projections of a token, (1) and (11). Here we draw them
+# In a model, keys, values and queries are projections of a token, (1) and (11). (Numbers in
+# brackets are the paper's equations; [a page](../docs/equations.md) lists them.) Here we draw them
 # at random: 64 pairs of directions in 64 dimensions, all of length 1.
 
 # %%
@@ -89,8 +90,9 @@ claim(
 draw_sizes(dim=64, longest=256)
 
 # %% [markdown]
-# More than $d/2$, here 32. A text has thousands of tokens and an attention head has 64 or 128
-# dimensions, so the matrix is almost always smaller.
+# More than $d/2$, here 32. A text has thousands of tokens, and an attention head, one of several
+# small attentions that work side by side, has 64 or 128 dimensions, so the matrix is almost always
+# smaller.
 #
 # ## A matrix compresses
 #
@@ -198,7 +200,7 @@ ratios = [
     mean_error(n, d, seeds) / crosstalk(n, d) for d in (32, 64, 128) for n in (32, 64, 128, 256)
 ]
 claim(
-    "cross-talk is (n − 1)/d of a value's norm²: measured over five seeds, in three dimensions, "
+    "cross-talk is (n − 1)/d of a value's norm²: measured over five seeds, for three values of d, "
     "it is within 10 % of that",
     all(0.9 < ratio < 1.1 for ratio in ratios),
     "section 2",
@@ -213,8 +215,10 @@ claim(
 # *all* answers become a little worse. Attention is the opposite: perfect up to the end of its
 # window, then nothing.
 #
-# **Predict first.** How many pairs can we write before more than one answer in ten is nearest to
-# the wrong value, in 32, 64 and 128 dimensions? Does twice the dimension hold twice the pairs?
+# **Predict first.** How many pairs can we write before more than one answer in ten is nearest to a
+# wrong value, in 32, 64 and 128 dimensions? Does twice the dimension hold twice the pairs? (We try
+# counts that grow by a fifth each time, so the numbers are exact to about a fifth, and seeds often
+# agree.)
 
 # %% tags=["predict"]
 held = {dim: [pairs_held(dim, seed) for seed in seeds] for dim in (32, 64, 128)}
@@ -225,7 +229,7 @@ for dim, counts in held.items():
 # %%
 claim(
     "at nine right answers in ten, a memory of 64 dimensions holds over 128 pairs, "
-    "one of 128 over 512",
+    "and a memory of 128 dimensions over 512",
     min(held[64]) > 128 and min(held[128]) > 512,
     "section 2",
 )
@@ -280,7 +284,7 @@ claim(
 #   matter how many pairs.
 # - Linear attention *is* a Hebbian matrix memory: the same sum in another order.
 # - The price is cross-talk, $(n-1)/d$. It comes from keys that are not at right angles.
-# - A better way of writing would do more than a larger matrix. That is next.
+# - A larger matrix helps; so does a better way of writing. That is next.
 #
 # **Exercise:** [A matrix memory](../exercises/01_matrix_memory.ipynb): write and read one yourself.
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Surprise is a gradient
 #
-# **Question:** how should a memory change when it was wrong, and why call that *surprise*?
+# **Question:** how should a memory change when it is wrong, and why call that *surprise*?
 #
 # **You will build:** the delta rule, by hand, from one loss and its gradient. You will watch it
 # move a memory that is small enough to see, and train it from outside.
@@ -185,9 +185,10 @@ plane_explorer()
 
 # %% [markdown]
 # Press play. One pair alone squashes the circle onto a line: whatever you ask, the answer points
-# along value 1. The picture starts when B2 has just been written: the answer to B is right, and
-# the answer to A has been pushed aside. That is cross-talk, and you can see where it comes from: a
-# write moves the answer to another key by the *cosine of the angle* between the two keys.
+# along value 1. The picture starts when B2 has just been written: the answer to B is right, and the
+# answer to A has been pushed aside. That is cross-talk, and you can see where it comes from: a
+# write moves the answer to another key by `theta` times the error times the *cosine of the angle*
+# between the two keys.
 #
 # 1. Set the angle to 90°, then to 15°. How many rounds does the memory need?
 # 2. Choose Hebb. What happens to the circle?
@@ -195,7 +196,8 @@ plane_explorer()
 
 # %%
 claim(
-    "two pairs read in turn: each error is the one before times the cosine of the keys' angle",
+    "with theta = 1, two pairs read in turn: from the second on, each error is the one before "
+    "times the cosine of the angle between the keys",
     falls_by_the_cosine(angles=(30, 45, 60, 75)),
     "equation (8)",
 )
@@ -232,7 +234,8 @@ claim(
     "section 3.1",
 )
 claim(
-    "a novel pair, or a known key with a new value, surprises over twice as much as the one before",
+    "a novel pair, or a known key with a new value, surprises over twice as much as the token "
+    "before it",
     all(s[9] > 2 * s[8] and s[14] > 2 * s[13] for s in runs),
     "section 3.1",
 )
@@ -362,8 +365,8 @@ claim(
 draw_comparison(dim=32, counts=(1, 8, 16, 24, 32, 40, 48), passes=(1, 10))
 
 # %% tags=["hide-source"]
-# What was checked: two dimensions, five seeds each
-shares = [  # of Hebb's error, for five seeds and two dimensions: [after 1 reading, after 10]
+# What was checked: two values of d, five seeds each
+shares = [  # of Hebb's error, for five seeds and two values of d: [after 1 reading, after 10]
     [delta_error(d // 2, d, passes, (seed,)) / crosstalk(d // 2, d) for passes in (1, 10)]
     for d in (32, 64)
     for seed in range(5)

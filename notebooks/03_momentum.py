@@ -224,8 +224,8 @@ claim(
     "ours",
 )
 claim(
-    "when eta jumps, a surprise in shares is written less than twice; with theta scaled as it "
-    "comes in, over five times",
+    "when eta jumps, a surprise in shares is written less than twice; if theta is scaled when "
+    "the surprise comes in, over five times",
     largest_total("shares", eta_max=0.9) < 2 and largest_total("intake", eta_max=0.9) > 5,
     "ours",
 )
@@ -289,7 +289,8 @@ claim(
     "equations (9) and (10)",
 )
 claim(
-    "with noise, momentum beats every theta without it: the error falls by a fifth or more",
+    "with noise, momentum beats every constant theta without it: the error falls by a fifth or "
+    "more",
     (best[:, 2] < 0.8 * best[:, 0]).all(),
     "section 3.1",
 )
@@ -352,9 +353,10 @@ draw_ringing({f"eta = {eta:.2g}": error for eta, error in zip(etas, errors)})
 # \end{pmatrix} \begin{pmatrix} e \\ s \end{pmatrix}, \qquad
 # \det = \eta, \quad \operatorname{tr} = 1 + \eta - \theta$$
 #
-# They are complex, which means ringing, while `(1 − √eta)² < theta < (1 + √eta)²`; and they leave
-# the unit circle, which means disaster, when `theta > 2 (1 + eta)`. (Here theta and eta are what
-# (10) is given. In shares, that is `(1 − eta) theta`: smaller swings, but swings.)
+# The eigenvalues are complex, which means ringing, when `(1 − √eta)² < theta < (1 + √eta)²`; they
+# leave the unit circle, which means disaster, when `theta > 2 (1 + eta)`. (Here theta and eta are
+# what (10) is given. In shares, that theta is `(1 − eta) theta`: the swings are smaller, but they
+# are still swings.)
 
 # %% tags=["hide-source"]
 # What was checked: 50 powers of the matrix, and a grid of 144 thetas and etas
@@ -399,7 +401,7 @@ draw_limits(fine, limits, tried)
 ratios = [tried[b][eta] / stability_limit(eta, b) for b in tried for eta in tried[b]]
 margins = [stability_limit(eta, b) * b / (1 - eta) for b in (1, 4, 16, 64) for eta in fine]
 claim(
-    "a repeated key's error begins to grow at the theta that theory says",
+    "a repeated key's error begins to grow at the theta that theory predicts",
     all(0.98 < ratio < 1.02 for ratio in ratios),
     "equations (16) and (18)",
 )
@@ -534,7 +536,9 @@ claim(
 #   the same, sooner.
 # - So a surprise is written once, in shares `(1 − eta) · eta ⋯ eta`: theta says how much, eta over
 #   how many tokens. Even when the gates jump, it is written less than twice.
-# - With noise, momentum wins outright: it averages the glimpses instead of believing the last one.
+# - With noise, momentum beats any *constant* theta: it averages the glimpses instead of believing
+#   the last one. (Thetas of 1, 1/2, 1/3, … would give the plain mean without it, for a gate that
+#   can count.)
 # - *Deeper:* it rings above `theta = (1 − √eta)²`; and at a change of context it is a burden, which
 #   a gate that sees the change learns to drop.
 #

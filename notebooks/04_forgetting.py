@@ -47,7 +47,7 @@ draw_overflow(counts, expected, measured, dim=16)
 # What was checked: eleven numbers of pairs, three seeds
 print(f"error with 16 pairs: {measured[:, 5].mean():.1f}, with 64: {measured[:, 9].mean():.1f}")
 claim(
-    "the error of a full matrix is the theory's, within 0.06",
+    "the error of a full matrix agrees with theory to within 0.06",
     ((measured - expected).abs() < 0.06).all(),
     "equation (34)",
 )
@@ -154,12 +154,13 @@ draw_drift(expected, measured, drift)
 # What was checked: three seeds, after each of two changes
 keeps, forgets = (errors.view(3, 3, 32)[:, 1:].mean(1) for errors in measured.values())
 claim(
-    "after a change of context a memory that forgets errs less",
+    "after a change of context a memory that forgets has the smaller error",
     (forgets[:, :12].mean(1) < 0.8 * keeps[:, :12].mean(1)).all(),
     "section 3.1",
 )
 claim(
-    "while a context lasts forgetting costs: in its last tokens the memory that keeps errs less",
+    "while a context lasts, forgetting costs: over its last tokens the memory that keeps "
+    "everything has the smaller error",
     (keeps[:, -12:].mean(1) < 0.6 * forgets[:, -12:].mean(1)).all(),
     "section 3.1",
 )
@@ -261,8 +262,8 @@ claim(
     "section 3.1",
 )
 claim(
-    "alpha = 1 with eta = theta = 0 clears exactly: after it, different pasts leave bit for bit "
-    "the same memory",
+    "alpha = 1 with eta = theta = 0 clears exactly: after that, different pasts leave the same "
+    "memory, bit for bit",
     torch.equal(state.weights[0][0], state.weights[0][1])
     and not torch.equal(y[0, :, 19], y[1, :, 19]),
     "equation (13)",
@@ -283,9 +284,10 @@ draw_left(tokens, {alpha: share_left(alpha, tokens) for alpha in (1e-3, 1e-4, 1e
 
 # %% [markdown]
 # An alpha of a thousandth sounds harmless, yet after 16,384 tokens nothing is left. Training uses
-# short texts, where a thousandth costs hardly anything, so little pushes it down. And a sigmoid
-# comes close to 0 only for very negative inputs. The library's gate is therefore the *fourth power*
-# of a sigmoid, and it starts at 1e-5 ([`NeuralMemory`](../minititans/memory/neural_memory.py)):
+# short texts, where a thousandth costs hardly anything, so there is little to push alpha down. And
+# a sigmoid comes close to 0 only for very negative inputs. The library's gate is therefore the
+# *fourth power* of a sigmoid, and it starts at 1e-5
+# ([`NeuralMemory`](../minititans/memory/neural_memory.py)):
 
 # %%
 for alpha in (1e-3, 1e-5, 1e-9):
@@ -436,7 +438,7 @@ claim(
 # ### A gate that learns to forget
 #
 # Theory and a grid of trials gave us the best alpha. In Titans the outer loop *learns* it, by
-# gradient descent through the memory. It starts at 0.12 and knows nothing of the grid
+# gradient descent through the memory. Here alpha starts at 0.12, with no knowledge of the grid
 # ([`learn_alpha`](../minititans/experiments/forgetting.py)).
 
 # %%
@@ -471,7 +473,8 @@ claim(
     "section 3.1",
 )
 claim(
-    "a gate that sees the change errs at least a tenth less than the best constant alpha",
+    "with a gate that sees the change, the error is at least a tenth smaller than with the best "
+    "constant alpha",
     (error < 0.9 * expected[16].min()).all(),
     "section 3.1",
 )
@@ -501,8 +504,8 @@ draw_norms(dict(zip(names, norms)), {"bound s / alpha = 50": 1.0 / 0.02})
 # What was checked: 300 tokens of each stream
 print("norm after 300 tokens:", *(f"{norm:.0f}" for norm in norms[:, -1]))
 claim(
-    "the norm of a memory that forgets stays below s / alpha, and one surprise forever comes "
-    "within a hundredth of it",
+    "the norm of a memory that forgets stays below s / alpha, and if the same surprise goes on "
+    "forever, it comes within a hundredth of that bound",
     (norms[:2] <= 1.001 * s[:2, None] / 0.02).all() and norms[1, -1] > 0.99 * 50,
     "equation (13)",
 )
@@ -523,7 +526,8 @@ same_token = torch.randn(1, 1, 16).expand(1, 200, 16)
 _, _, trace = NeuralMemory(dim=16, heads=2, depth=1)(same_token, trace=True)
 surprise = trace.surprise[0]  # [heads, time]
 claim(
-    "a token read again and again surprises NeuralMemory less than a hundredth as much",
+    "in a NeuralMemory the surprise of a token read again and again falls below a hundredth of "
+    "its peak",
     (surprise[:, -1] < surprise.amax(1) / 100).all(),
     "equation (14)",
 )

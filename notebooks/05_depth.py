@@ -241,7 +241,7 @@ claim(
     "ours",
 )
 claim(
-    "a memory whose layers add has become a matrix by then: it has a matrix's error, within 0.002",
+    "a memory whose layers add has then become a matrix: it has a matrix's error, within 0.002",
     all(bool(((faded.at(ADDING, d, 0.01) - faded.matrix).abs() < 2e-3).all()) for d in (2, 3)),
     "ours",
 )
@@ -302,12 +302,12 @@ draw_curves(result)
 # What was checked: three seeds, 64 maps each, the pairs 96 to 128
 late, best = result.late, result.best  # errors in the last quarter of 128 pairs, [seeds]
 claim(
-    "on bent maps two, three and four layers get below the best of all matrices within 128 pairs",
+    "on bent maps two, three and four layers get below the best matrix's error within 128 pairs",
     all(bool((late("bent", depth) < 0.9 * best["bent"]).all()) for depth in (2, 3, 4)),
     "section 3.1",
 )
 claim(
-    "on bent maps three layers make less than a third of a matrix's error",
+    "on bent maps three layers have less than a third of a matrix's error",
     (late("bent", 3) < late("bent", 1) / 3).all(),
     "figure 7",
 )
@@ -323,7 +323,8 @@ claim(
 # %% tags=["hide-source"]
 # What was checked: the same on straight maps, and the pairs 4 to 16 on bent ones
 claim(
-    "on straight maps, which a matrix can follow, two to four layers err at most a fifth more",
+    "on straight maps, which a matrix can follow, the error of two to four layers is at most a "
+    "fifth larger",
     all(bool((late("straight", depth) < 1.2 * late("straight", 1)).all()) for depth in (2, 3, 4)),
     "figure 7",
 )
@@ -335,8 +336,9 @@ claim(
 )
 
 # %% [markdown]
-# A deep memory needs *pairs*: with few of them, the simple memory does about as well, at a fraction
-# of the cost.
+# A deep memory needs *pairs*: on straight and bent maps the simple memory does about as well with
+# few of them, at a fraction of the cost. (Folded maps a matrix never learns, and after some ten
+# pairs three layers are already ahead.)
 #
 # ## What a layer costs
 #
@@ -359,7 +361,8 @@ draw_times(depths, measured, (offset, per_layer))
 added = [deeper - shallower for shallower, deeper in pairwise(measured)]  # by each further layer
 mean = sum(added) / len(added)
 claim(
-    "time grows about linearly with depth: each layer adds the mean, within a factor of 3",
+    "time grows about linearly with depth: what each layer adds is within a factor of 3 of the "
+    "mean",
     all(mean / 3 < each < 3 * mean for each in added),
     "figure 8",
 )
@@ -556,14 +559,14 @@ does_not_reproduce(
 )
 
 # %% [markdown]
-# All of this says the same: a deep memory needs pairs. A map of 16 dimensions has many more
+# All of this says the same thing: a deep memory needs pairs. A map of 16 dimensions has many more
 # directions to bend in, and 128 pairs show too few of them. The paper's figure 7 shows perplexity
 # on text, where more layers were always better; random maps are not text.
 
 # %% [markdown]
 # **What to take away**
 #
-# - A matrix memory is linear regression. It cannot hold anything nonlinear, however long it reads.
+# - A matrix memory is linear regression. It cannot follow a nonlinear rule, however long it reads.
 # - In a deeper memory every layer's surprise is the error at its output times what entered it; the
 #   error comes down by backpropagation. The rule is the same.
 # - Layers that add to a vector of length 1 make a deep memory safe to fade: it becomes a shallower

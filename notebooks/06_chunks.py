@@ -286,12 +286,12 @@ draw_freezing(cost)
 # %% tags=["hide-source"]
 # What was checked: three seeds
 claim(
-    "even with the best theta for each size, chunks of 64 make over twice the error of chunks of 1",
+    "even with the best theta for each size, chunks of 64 have over twice the error of chunks of 1",
     (cost.error_at(64) > 2 * cost.error_at(1)).all(),
     "equation (16)",
 )
 claim(
-    "chunks of 4 make less than a fifth more error than chunks of 1",
+    "the error with chunks of 4 is less than a fifth larger than with chunks of 1",
     (cost.error_at(4) < 1.2 * cost.error_at(1)).all(),
     "equation (16)",
 )
@@ -303,8 +303,9 @@ claim(
 
 # %% [markdown]
 # So with frozen gradients the chunk size is a compromise: larger chunks are faster but learn less
-# well. A trained memory pays as well: an LMM that finds every passkey in a text of 1,024 tokens
-# finds only 12 % of them when it is read in frozen chunks of 64
+# well. A memory that was trained without freezing pays as well: a small model with nothing but such
+# a memory finds every number that notebook 10 hides in a text of 1,024 tokens, and only 12 % of
+# them when it is read in frozen chunks of 64. Trained frozen, it finds them all
 # ([results/chunk](../results/chunk/README.md), three seeds). Can we avoid the compromise?
 #
 # ## The triangle
@@ -455,12 +456,12 @@ claim(
     "ours",
 )
 claim(
-    "exact chunks of 64 train more than twice as fast as with a memory per token",
+    "with exact chunks of 64, training is more than twice as fast as with a memory per token",
     costs.speedup(EXACT, 64, over=(PER_TOKEN, 64)) > 2,
     "figure 1",
 )
 claim(
-    "and keep less than a tenth of the bytes for the backward pass that a memory per token needs",
+    "and keeps less than a tenth of the bytes that a memory per token needs for the backward pass",
     costs.share_kept(EXACT, of=PER_TOKEN, size=64) < 0.1,
     "section 3.2",
 )
@@ -474,7 +475,7 @@ claim(
 # ## The explorer
 #
 # The explorer reads one sequence of 64 pairs in chunks of the size you choose. It starts with
-# chunks of 16 and the same gates for all tokens. The frozen memory is far off, the exact one is
+# chunks of 16 and the same gates for all tokens. The frozen memory is far off; the exact one is
 # not. Lower `theta` until they meet. Then give each token its own gates, and try `alpha = 1` and
 # `eta = 1`, a momentum that never fades.
 
@@ -587,7 +588,7 @@ claim(
 #
 # - Momentum and forgetting are fixed mixtures of surprises: the matrices H, D and $G = DH$. A token
 #   reads through $G \odot (QK^\top)$; its memory $M_t$ is never built, at any depth.
-# - Freezing the errors inside a chunk, (16), breaks the chain at a price: chunks of 64 make about
+# - Freezing the errors inside a chunk, (16), breaks the chain at a price: chunks of 64 have about
 #   three times the error here, even with the best `theta`.
 # - The exact errors of a chunk solve a triangular system. For a matrix that gives the same numbers
 #   as the loop, for any chunk size; in a deeper memory it does so for the last layer.

@@ -66,11 +66,12 @@ claim(
 )
 
 # %% [markdown]
-# With twice as many pairs as dimensions, the memory's answers are no better than silence, and
-# attention's are exact. In Titans, attention is therefore the **short-term memory**: exact, and for
-# what is near. The neural memory is the **long-term memory**: approximate, and for everything. The
-# paper combines the two in three ways, called MAC, MAG and MAL; the next notebook builds them. But
-# why not use attention for everything?
+# With twice as many pairs as dimensions, the memory's squared error is as large as that of silence
+# (though almost half of its answers are still nearest to the right value), and attention's answers
+# are exact. In Titans, attention is therefore the **short-term memory**: exact, and for what is
+# near. The neural memory is the **long-term memory**: approximate, and for everything. The paper
+# combines the two in three ways, called MAC, MAG and MAL; the next notebook builds them. But why
+# not use attention for everything?
 #
 # ## What exactness costs
 #
@@ -112,7 +113,7 @@ draw_cost(config, seconds)
 
 # %% [markdown]
 # The dots were measured on your machine just now, in one thread, with torch's own fast attention.
-# Both scales are logarithmic, so the slope tells how the time grows: on a line of slope 1 it grows
+# Both scales are logarithmic, so the slope shows how the time grows: on a line of slope 1 it grows
 # with the length, on a line of slope 2 with its square. The memory's line keeps a slope of about 1;
 # attention's bends upwards towards 2. Where they cross depends on the machine and on the sizes of
 # the two; that they cross does not.
@@ -126,8 +127,8 @@ claim(
     "section 1",
 )
 claim(
-    "attention is the faster one at 256 tokens, the memory's cost per token stays within a factor "
-    "of two from 1,024 to 8,192",
+    "attention is the faster one at 256 tokens, and the memory's cost per token stays within a "
+    "factor of two from 1,024 to 8,192",
     seconds["attention"][0] < seconds["memory"][0] and growth["memory"] < 16,
     "section 1",
 )
@@ -329,9 +330,9 @@ claim(
 # on the first token, which every token sees: the **attention sink**. The paper says that persistent
 # tokens can take that weight.
 #
-# We also have the same small Transformer without persistent tokens, trained by the same command but
-# for `--variant`. In the second half of a text of 128 letters a token sees about 96 others, so with
-# no preference at all each of them would get about 1 % of its attention.
+# We also have the same small Transformer without persistent tokens, trained with the same command
+# except for `--variant`. In the second half of a text of 128 letters a token sees about 96 others,
+# so with no preference at all each of them would get about 1 % of its attention.
 #
 # **Predict first.** How much does the first token get, in the Transformer without $p$? And how much
 # do four persistent tokens get together, in the one that has them?
@@ -375,7 +376,7 @@ claim(
     "section 3.3",
 )
 claim(
-    "with them, tokens look at themselves less than two thirds as much",
+    "with persistent tokens, tokens look at themselves less than two thirds as much as without",
     all(b.own.mean() < 0.67 * a.own.mean() for a, b in pairs),
     "section 3.3",
 )
@@ -405,7 +406,7 @@ print({name: round(each, 2) for name, each in bits.items()})
 
 # %%
 claim(
-    "at this size the two are within 5 % of each other, so this is no evidence that p helps",
+    "at this size, bits per byte with and without p are within 5 %: no evidence that p helps",
     abs(bits["plain"] / bits["with p"] - 1) < 0.05,
     "section 3.3",
 )
@@ -453,7 +454,7 @@ claim(
 
 # %% [markdown]
 # With a window of 512, a text of a million tokens would take two thousand layers. A memory reaches
-# its beginning in the first.
+# the beginning of the text in its first layer.
 #
 # **What to take away**
 #

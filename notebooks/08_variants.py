@@ -240,7 +240,7 @@ claim(
 )
 attended = [run[name].attended[9, -16:] for run in runs for name in ("MAC", "MAG", "MAL")]
 claim(
-    "attention could not have told: in none of the three does it see the first “red fox”",
+    "attention could not have known: in none of the three does it see the first “red fox”",
     not torch.stack(attended)[:, :2].any(),
     "section 4",
 )
@@ -260,8 +260,8 @@ claim(
 #   segment.
 # - In MAG and MAL the window slides. In MAL it slides over the memory's answers, and $p$ soon drops
 #   out of it; in MAG $p$ stays in sight.
-# - MAG, MAL and LMM recall the same. Their memories read the same words; they differ in what is
-#   done with the answer. MAC's memory reads $y$, which attention has already worked on.
+# - MAG, MAL and LMM recall the same things. Their memories read the same words; they differ in what
+#   is done with the answer. MAC's memory reads $y$, which attention has already worked on.
 
 # %%
 variant_explorer()
@@ -291,8 +291,8 @@ claim(
 # segment:
 #
 # - (23) attends over $p \,\|\, h \,\|\, S$. The mask of notebook 07 hides later words of $S$. But
-#   it does not hide $h$, and $h_j$ is the memory's answer *to word $j$*: it tells something about a
-#   word that is still to come.
+#   it does not hide $h$, and $h_j$ is the memory's answer *to word $j$*: it reveals something about
+#   a word that is still to come.
 # - (25) asks $M_t$, the memory after the *whole* segment was written, later words included.
 #
 # Our `mac` avoids both. Its attention lets token $i$ see only those $h_j$ with $j \le i$, and each
@@ -341,12 +341,12 @@ moved = {name: influence(partial(mac_with, **on), x) for name, on in switches.it
 draw_influence(moved)
 
 # %% [markdown]
-# The darker a cell, the more the answer moved, with small moves drawn stronger than they are.
-# Causal means empty below the diagonal. Each of the two leaks fills the triangle below the diagonal
-# inside every segment: a word moves the answers of the words before it. The leak through $h$ is
-# pale, because attention starts small (its output projection at a tenth of the usual size), and it
-# is missing in the first segment, where $h$ is empty. (The first cell is white because the first
-# answer is always 0: no word comes before it, so it has no key and nothing is written.)
+# The darker a cell, the more the answer moved; small moves are exaggerated. Causal means empty
+# below the diagonal. Each of the two leaks fills the triangle below the diagonal inside every
+# segment: a word moves the answers of the words before it. The leak through $h$ is pale, because
+# attention starts small (its output projection at a tenth of the usual size), and it is missing in
+# the first segment, where $h$ is empty. (The first cell is white because the first answer is always
+# 0: no word comes before it, so it has no key and nothing is written.)
 
 # %% tags=["hide-source"]
 # What was checked: every change of a word that comes after the answer
@@ -362,7 +362,7 @@ claim(
     "equations (23) and (25)",
 )
 claim(
-    "the library's MAC with literal=True is both of them",
+    "the library's MAC with literal=True has both leaks",
     torch.allclose(mac_with(x, True, True), to_the_letter(x)[0]),
     "section 4.1",
 )
@@ -426,8 +426,8 @@ claim(
 # kernel ([`variant_costs`](../minititans/experiments/variant_costs.py)).
 #
 # > **Predict first.** Which of the four is slowest? Which keeps most from one token to the next?
-# > In notebook 07 the memory overtook attention at several thousand tokens. Where will each of the
-# > four overtake it?
+# > In notebook 07 the memory overtook attention at several thousand tokens. Which of the
+# > four will overtake it, and where?
 
 # %% tags=["predict"]
 from minititans.experiments.variant_costs import ATTENTION, VariantCostConfig, variant_costs
@@ -461,7 +461,8 @@ claim(
 # What was checked: the times at 1,024, 4,096 and 16,384 tokens
 growth = {name: times[-1] / times[-2] for name, times in seconds.items()}
 claim(
-    "from 4,096 to 16,384 tokens attention's time grows over 8 times, that of the four less",
+    "from 4,096 to 16,384 tokens attention's time grows more than eightfold, and that of the "
+    "four variants less",
     growth[ATTENTION] > 8 and all(growth[name] < 8 for name in four),
     "section 4",
 )
@@ -474,16 +475,16 @@ claim(
 
 # %% [markdown]
 # Time first: on short texts attention wins, and by far. LMM, MAL and MAG overtake it at several
-# thousand tokens, MAC much later. MAC is the slowest because it asks the memory twice and attends
-# to twice as many keys, and because a segment must wait for the one before it: without the last
-# write there is nothing to recall. In MAG and MAL attention need not wait, and reads the whole text
-# at once.
+# thousand tokens; MAC has not by 16,384. MAC is the slowest because it asks the memory twice and
+# attends to twice as many keys, and because a segment must wait for the one before it: without the
+# last write there is nothing to recall. In MAG and MAL attention need not wait, and reads the whole
+# text at once.
 #
-# Then state. MAG and MAL keep the same (their lines coincide): a memory, and the keys and values of
-# 63 tokens. MAC keeps its open segment twice, once as words and once as $h$, and the memory as it
-# was before. The LMM keeps 6,732 numbers where notebook 07 counted 4,684, because this text ends in
-# the middle of a chunk: until the chunk is full, the memory also keeps the weights that the chunk
-# started with.
+# Then state. MAG and MAL keep the same amount (their lines coincide): a memory, and the keys and
+# values of 63 tokens. MAC keeps its open segment twice, once as words and once as $h$, and the
+# memory as it was before. The LMM keeps 6,732 numbers where notebook 07 counted 4,684, because this
+# text ends in the middle of a chunk: until the chunk is full, the memory also keeps the weights
+# that the chunk started with.
 
 # %% [markdown]
 # ## Deeper (optional)
@@ -536,7 +537,7 @@ draw_influence(reach)
 # %% tags=["hide-source"]
 # What was checked: every pair of words
 claim(
-    "without its memory, no word of MAL reaches further than the window of four",
+    "without its memory, no word in MAL reaches further than the window of four",
     not reach["MAL, memory off"].triu(4).any(),
     "equation (31)",
 )
@@ -564,8 +565,9 @@ claim(
 #   attention.
 # - MAC read to the letter sees the future, in two ways. Change a later token and watch an earlier
 #   answer: a leak cannot hide from that.
-# - All four keep a state of fixed size, and on long texts they are faster than full attention. MAC
-#   is the slowest; LMM has the fewest parameters.
+# - All four keep a state of fixed size. On long texts LMM, MAL and MAG are faster than full
+#   attention; MAC was slower up to 16,384 tokens, the longest text we timed. LMM has the fewest
+#   parameters.
 #
 # **Exercise:** [08 Variants](../exercises/08_variants.ipynb): MAL's order, MAG's gate, MAC's
 # segment, and somebody else's MAC, which leaks in three places.

@@ -98,8 +98,8 @@ def loss_after_push(size):
 
 slope = (loss_after_push(1e-4) - loss_after_push(-1e-4)) / 2e-4
 claim(
-    "the gradient with respect to where M starts is the one that a small push of it shows, "
-    "through all 55 writes",
+    "the gradient with respect to where M starts, through all 55 writes, agrees with the effect "
+    "of a small push to that start",
     abs(slope / float(orange[2].grad.norm()) - 1) < 1e-4,
     "section 3.1",
 )
@@ -110,7 +110,7 @@ claim(
 # The corpus is the language reference that comes with every Python: 0.37 million bytes, the last
 # tenth of which is held out: no training sees it. The score is **bits per byte**, as in notebook
 # 07: a byte that the model gave probability $q$ costs $-\log_2 q$ bits. A model that knows nothing
-# gives each of the 256 bytes the same, and pays 8 bits every time.
+# gives each of the 256 bytes the same probability, and pays 8 bits every time.
 #
 # The model is a MAC of two *blocks*; a block is one layer of notebook 08 and a feed-forward layer.
 # Remember what MAC means: attention sees one segment, here of 64 bytes, and whatever came before it
@@ -251,8 +251,8 @@ does_not_reproduce(
 # - **no writes**: it stays at its learned start, and learns nothing from the text
 # - **no memory**: it answers 0 to everything
 #
-# **Predict first.** Put the four in order. Will the gap between the first two grow along the text?
-# How large is it in the first segment?
+# **Predict first.** Put the four in order. Will the gap between "as trained" and "state dropped"
+# grow along the text? How large is it in the first segment?
 
 # %% tags=["predict"]
 from minititans.viz.worth import draw_stream, draw_worth
@@ -265,11 +265,11 @@ draw_worth(worth)
 # In the first segment "state dropped" is the same thing as "as trained"; from the second on, what
 # was carried over saves about 0.09 bits per byte. (Attention sees only its own segment, so the
 # saving can come from nowhere else.) All writes together save almost 0.2. *No memory* is off the
-# chart, and does not tell what a memory is worth at all: in a MAC the output is $y \otimes M(y)$,
+# chart, and does not show what a memory is worth at all: in a MAC the output is $y \otimes M(y)$,
 # so with $M = 0$ nothing is left of the layer.
 #
-# How sure are these numbers? The same 16 stretches are read in each way, so compare stretch by
-# stretch, from the second segment on; after the ± is one standard error.
+# How reliable are these numbers? The same 16 stretches are read in each way, so compare stretch by
+# stretch, from the second segment on. The number after the ± is one standard error.
 
 # %%
 for way in ("dropped", "no writes"):
@@ -373,7 +373,7 @@ print(f"first reading {first.mean():.2f}, second reading {again.mean():.2f} bits
 # What was checked: the mean of 32 differences, and its standard error
 saved = first - again
 does_not_reproduce(
-    "a passage that has just been read is expected better when it comes again",
+    "a passage that has just been read is predicted better when it comes again",
     bool(saved.mean() < 0.02 + 2 * saved.std() / len(saved) ** 0.5),
     "section 3",
     because=f"the second reading needs {again.mean():.2f} bits per byte, the first "

@@ -91,13 +91,13 @@ check("09.2", outer_loss)
 #
 # How should the *start* change, so that the answer after the writes is better? Write the gradient
 # of $L$ with respect to $M$ in closed form, without autograd. Derive it for two pairs on paper; any
-# number of them goes the same way. A write can be split into what it takes from the memory and what
-# it adds:
+# number of them works the same way. A write can be split into what it takes from the memory and
+# what it adds:
 #
 # $$M_1 = M\,(I - \theta_1\, k_1 k_1^\top) + \theta_1\, v_1 k_1^\top$$
 #
-# Only the first part depends on $M$. Put the second write behind it, then the question, and see
-# what is to the right of $M$.
+# Only the first part depends on $M$. Put the second write after it, then the question, and see what
+# is to the right of $M$.
 
 
 # %%

@@ -109,7 +109,7 @@ def after_the_first(errors: Tensor, drift: Drift) -> Tensor:
 
 
 def best_alpha(lengths: Iterable[int], dim: int = 8) -> Tensor:
-    """The constant alpha that should err least for contexts of each length, `[lengths]`."""
+    """The constant alpha with the least expected error for contexts of each length, `[lengths]`."""
     fine = torch.logspace(-3, 0, 121)
     drifts = [Drift(length, dim=dim) for length in lengths]
     errors = [after_the_first(expected_drift(fine[:, None], drift), drift) for drift in drifts]

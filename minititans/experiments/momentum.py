@@ -5,7 +5,7 @@ Momentum, (10) and (14), keeps the direction of a surprise and keeps writing it:
     S_t = eta · S_{t-1} − theta · u_t        past surprise and momentary surprise
     M_t = M_{t-1} + S_t
 
-So a pair that is seen once is written to `theta (1 − eta^n) / (1 − eta)` after n tokens.
+So of a pair seen once, the share `theta (1 − eta^n) / (1 − eta)` is written after n tokens.
 """
 
 import math

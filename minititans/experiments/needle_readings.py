@@ -66,7 +66,7 @@ def file_of(name: str, folder: Path) -> Path:
 
 
 def fingerprint(name: str) -> str:
-    """Of the model's file: another training gives another one."""
+    """Of the model's file: a different training gives a different one."""
     file = models.path_of(needle_models.name_of(name), "safetensors", None)
     return hashlib.sha256(file.read_bytes()).hexdigest()
 

@@ -1,7 +1,7 @@
 """How the models of the needle experiment are trained: the same batches, one rule for how long.
 
 A loop of its own: `minititans.training` has no haystacks that grow when a model is ready, no rule
-for starting over, and another schedule.
+for starting over, and a different schedule.
 """
 
 import math

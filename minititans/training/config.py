@@ -31,7 +31,7 @@ class TrainConfig:
     model: TitansConfig = DEFAULT_MODEL
 
     data: str | None = option(None, "a text file or a folder of files (default: built-in corpus)")
-    task: str | None = option(None, "train on a task of minititans.tasks by its name")
+    task: str | None = option(None, "train on a task from minititans.tasks, given by name")
     dataset: str | None = option(
         None,
         "stream a Hugging Face dataset, or a local .parquet file or folder of them; for example "
@@ -41,7 +41,7 @@ class TrainConfig:
     column: str = option("text", "the column of --dataset that holds the text")
 
     steps: int = option(1500, "number of steps of the optimiser", least=1)
-    batch: int = option(8, "sequences in a step, over all processes", least=1)
+    batch: int = option(8, "sequences per step, across all processes", least=1)
     lengths: tuple[int, ...] = option(
         (128, 256), "lengths of sequences, separated by commas; each step draws one", least=2
     )

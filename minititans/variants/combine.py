@@ -8,8 +8,9 @@ class Combine(nn.Module):
     """`2 σ(norm(y)) ⊙ norm(m)`: both sides normalised with learned weights, one is the gate.
 
     The gate starts near 1. The memory's side is divided by `√(mean(m²) + 1)`: a large answer is
-    scaled down and a small one stays small, so that the memory can still say nothing. Divided by
-    its length alone, its noise would be as loud as its answers, and a MAC would hardly learn.
+    scaled down and a small one stays small, so that the memory can still say nothing. If it
+    were divided by its length alone, its noise would be as loud as its answers, and a MAC would
+    hardly learn.
     """
 
     def __init__(self, dim: int):

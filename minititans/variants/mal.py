@@ -1,4 +1,4 @@
-"""Memory as a layer (MAL): the memory first, attention over what it read. Section 4.3."""
+"""Memory as a layer (MAL): the memory first, attention over its answers. Section 4.3."""
 
 from dataclasses import dataclass
 

@@ -131,14 +131,16 @@ def draw_losing(
     """
     drawing = Drawing(900, 372)
     colours = dict(zip(lives, (RED, BLUE, GREEN, PURPLE, ORANGE)))
-    samples = [Series([], [], NAMES.get(name, name), colours[name]) for name in lives]
+    # Each line thinner than those below it: where several coincide, all of them can be seen.
+    widths = {name: 1.7 + 1.7 * above for above, name in enumerate(reversed(list(lives)))}
+    samples = [Series([], [], NAMES.get(name, name), colours[name], width=3) for name in lives]
     add_legend(drawing, 50, 20, samples[:3])
     add_legend(drawing, 50, 42, samples[3:])
     for x, title, words, values, ticks in (
         (66, "An old needle", "tokens since the needle", old, (512, 2048, 8192)),
         (370, "A new needle, 256 tokens old", "noise read before it", new, (16, 256, 4096)),
     ):
-        series = [Series(*xy, "", colours[name], dots=3) for name, xy in values.items()]
+        series = [Series(*xy, "", colours[name], width=widths[name]) for name, xy in values.items()]
         chart(
             drawing, Box(x, 106, 205, 180), series, title=title, xlabel=words, log_x=True,
             ylim=(0, 1.02), legend=False, ylabel="probability of the value", xticks=ticks,

@@ -87,8 +87,8 @@ def titans_step(M, S, key, value, theta, eta, alpha):
 
 @titans_step.mistake(
     "surprise after forgetting",
-    "The surprise is measured after forgetting, at (1 − alpha) M. That is another memory (Gated "
-    "DeltaNet's); here the gradient is taken at M_{t−1}.",
+    "The surprise is measured after forgetting, at (1 − alpha) M. That is a different memory "
+    "(Gated DeltaNet's); here the gradient is taken at M_{t−1}.",
 )
 def _(M, S, key, value, theta, eta, alpha):
     kept = (1 - alpha) * M

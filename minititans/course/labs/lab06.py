@@ -645,7 +645,7 @@ def _(M, S, keys, values, theta, eta, alpha):
 @chunk_errors.mistake(
     "nothing solved",
     "This is the right-hand side alone: no token has learned from those before it in the chunk. "
-    "Is the system solved? (With upper=True it would be its empty half.)",
+    "Is the system solved? (With upper=True only its empty half is used.)",
 )
 def _(*inputs):
     return _system(*inputs)[2]

@@ -135,7 +135,7 @@ def _(M, p, x, theta, window):
 
 
 @mal.mistake(
-    "window off by one", "The window shows one token too many: a token itself counts as one of it."
+    "window off by one", "The window shows one token too many: a token itself counts as one."
 )
 def _(M, p, x, theta, window):
     return _mal(M, p, x, theta, _square(p, x, window + 1))
@@ -322,7 +322,7 @@ def _(M, p, x, theta, window, weight_y, weight_m):
 
 
 @mag.mistake(
-    "window off by one", "The window shows one token too many: a token itself counts as one of it."
+    "window off by one", "The window shows one token too many: a token itself counts as one."
 )
 def _(M, p, x, theta, window, weight_y, weight_m):
     return mag(M, p, x, theta, window + 1, weight_y, weight_m)

@@ -192,7 +192,7 @@ def _(M, keys, values, theta, query, target):
 @outer_loss.mistake(
     "cut off from the start",
     "The numbers are right, but the memory that is asked is cut off from what it started with, so "
-    "that no gradient reaches the start.",
+    "no gradient reaches the start.",
 )
 def _(M, keys, values, theta, query, target):
     return _asked(after_reading(M, keys, values, theta).detach(), query, target)

@@ -419,8 +419,8 @@ def old_and_new(draw) -> dict:
         {"old": 0.49, "new": 0.51},
     ),
     hints=(
-        "Take a memory that cannot learn a new needle. Does it tell you anything more that the old "
-        "one is gone too?",
+        "Take a memory that cannot learn a new needle. If the old one is gone too, does that "
+        "tell you anything more?",
         "Ask about the new needle first. If it is lost, the memory is dead, whatever became of the "
         "old one. Only then does the old one tell forgetting from keeping.",
         "torch.where(new < 0.5, DIES, torch.where(old < 0.5, FORGETS, KEEPS)) is a tensor of whole "

@@ -20,9 +20,10 @@ def lines(
     """A line for each series, by its label. mark: a place on the x axis and what happens there."""
     with house_style():
         _, axes = plt.subplots(figsize=(9, 3.2), layout="constrained")
-        for colour, (label, y) in zip(COLOURS, series.items()):
+        for below, (colour, (label, y)) in enumerate(zip(COLOURS, series.items())):
             y = y.detach()
-            axes.plot(range(len(y)) if x is None else x, y, color=colour, label=label)
+            width = 1.7 + 1.2 * (len(series) - 1 - below)  # all can be seen where they coincide
+            axes.plot(range(len(y)) if x is None else x, y, color=colour, label=label, lw=width)
         if mark is not None:
             axes.axvline(mark[0], color="grey", linestyle="--", linewidth=1, label=mark[1])
         axes.set(xlabel=xlabel, ylabel=ylabel)
