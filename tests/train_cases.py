@@ -24,7 +24,7 @@ def tiny(folder: Path, name: str = "run", **changes) -> TrainConfig:
     """Eight steps of a model of 12,000 parameters."""
     model = replace(TINY, **changes.pop("model", {}))
     options = {"steps": 8, "batch": 4, "lengths": (12, 24), "warmup": 2, "eval_every": 3}
-    options |= {"carry": 2, "carry_from": 0.0, "save_every": 2, "eval_bytes": 100}
+    options |= {"carry": 2, "save_every": 2, "eval_bytes": 100}
     options |= {"sample": 8, "quiet": True}
     options |= {"runs": str(folder), "name": name}
     if not changes.keys() & {"task", "dataset", "data"}:
@@ -47,7 +47,7 @@ def arguments(config: TrainConfig) -> list[str]:
     for name in ("ff", "window", "segment", "chunk_size", "depth", "forgetting"):
         flags += ["--set", f"{name}={getattr(config.model, name)}"]
     for name in (
-        *("steps", "batch", "warmup", "carry", "carry_from", "accumulate", "seed", "lr", "sample"),
+        *("steps", "batch", "warmup", "carry", "accumulate", "seed", "lr", "sample"),
         *("eval_every", "eval_bytes", "save_every", "data", "task", "dataset", "runs", "name"),
     ):
         if getattr(config, name) is not None:

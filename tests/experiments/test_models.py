@@ -116,7 +116,7 @@ def test_a_run_is_stored_with_a_command_that_makes_it_again(tmp_path, monkeypatc
 
 def test_the_command_of_a_run_asks_for_that_run():
     given = replace(TrainConfig().model, variant="mal", depth=1, exact=False, ff=48, gates="chunk")
-    config = TrainConfig(given, lengths=(8, 32), lr=1e-3, quiet=True, name="a name", carry_from=0.5)
+    config = TrainConfig(given, lengths=(8, 32), lr=1e-3, quiet=True, name="a name", carry=3)
     assert config_from(parsed(shlex.join(["minititans", "train", *command_of(config)]))) == config
 
 

@@ -148,14 +148,16 @@ def test_the_steps_of_a_passage_read_on_in_the_same_text(tmp_path):
         assert bytes(row.tolist()) in bytes(task.train.tolist())
 
 
-def test_memory_is_carried_only_in_the_later_steps(tmp_path):
-    config = tiny(tmp_path, steps=20, carry=6, carry_from=0.5)
-    sizes = [len(passage(config, loop.make_task(config), start)) for start in (0, 9, 10, 16)]
-    assert sizes == [1, 1, 6, 4]
+def test_the_last_passage_ends_with_the_run_and_a_task_starts_over_in_every_step(tmp_path):
+    config = tiny(tmp_path, steps=20, carry=6)
+    sizes = [len(passage(config, loop.make_task(config), start)) for start in (0, 6, 18)]
+    assert sizes == [6, 6, 2]
+    config = tiny(tmp_path, steps=20, carry=6, task="needle", lengths=(32,))
+    assert len(passage(config, loop.make_task(config), 0)) == 1
 
 
 def test_a_passage_is_as_long_as_the_text_allows(tmp_path):
-    config = tiny(tmp_path, carry=500, carry_from=0.0, steps=1000)
+    config = tiny(tmp_path, carry=500, steps=1000)
     task = loop.make_task(config)
     fitted = loop.fit_to(task, config, CPU)
     assert fitted.carry == (len(task.train) - 1) // max(config.lengths) < 500
