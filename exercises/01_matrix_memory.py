@@ -30,8 +30,8 @@ _ = torch.manual_seed(0)
 # %% [markdown]
 # ## 01.1 Write
 #
-# To store a pair, add a matrix to the memory that answers `key` with `value`. What was there
-# before stays: the memory is a sum of all pairs. This is Hebb's rule, equation (4) of the paper:
+# To store a pair, add to the memory a matrix that answers `key` with `value`. What was there before
+# stays: the memory is a sum of all pairs. This is Hebb's rule, equation (4) of the paper:
 #
 # $$M_t = M_{t-1} + v_t\, k_t^\top$$
 #

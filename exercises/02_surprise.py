@@ -224,7 +224,7 @@ print("surprised by the change:", bool(shock[24:28].mean() > 5 * shock[20:24].me
 
 # %% [markdown]
 # **What you have:** a memory that learns from its errors while it reads. The paper calls the
-# gradient *momentary surprise*, because it is gone with the next token. Lab 03 lets it linger.
+# gradient *momentary surprise*, because it is gone by the next token. Lab 03 lets it linger.
 
 # %%
 progress()

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Lab 05: a deeper memory
 #
-# A matrix can only store linear maps. The paper's memory is a small network: layers with SiLU
-# between them, and all their weights change while it reads. Here you differentiate such a memory
-# by hand and write to all of its layers. It goes with the notebook [A deeper
+# A matrix can only follow linear maps. The paper's memory is a small network: layers with SiLU
+# between them, and all their weights change while it reads. Here you differentiate such a memory by
+# hand and write to all of its layers. It goes with the notebook [A deeper
 # memory](../notebooks/05_depth.ipynb). Five tasks; plan an hour.
 #
 # $M$ is now the whole network, and its layers have the weights $W_1, W_2, \dots$ The layers here
@@ -74,7 +74,7 @@ lines({"silu": F.silu(z), "its slope": silu_slope(z)}, "z", "height and slope", 
 # ## 05.3 The error, carried back
 #
 # Two layers. At the last one the error is simply what should have come out minus what did. What
-# change of the *first* layer's output, before SiLU, would have helped? Carry the error back through
+# change in the *first* layer's output, before SiLU, would have helped? Carry the error back through
 # $W_2$ and through SiLU. The notebook does it in two lines; check that the shapes fit.
 #
 # $$e_2 = v - M(k), \qquad e_1 = \;? \qquad \text{with } z = W_1 k$$

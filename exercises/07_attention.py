@@ -125,14 +125,14 @@ lines({"score": key @ query}, "place of the key", "score", mark=(50, "the query"
 
 # %%
 def feed_forward(p, to_query, to_key, to_value):
-    """Return W_K and W_V of the feed-forward layer that attention to p is.
+    """Return W_K and W_V of the feed-forward layer that attention to p amounts to.
 
     p: [tokens, dim]; to_query, to_key: [d_key, dim]; to_value: [d_value, dim].
     Returns W_K [tokens, dim] and W_V [d_value, tokens].
     """
     # Replace the next line with your code.
     raise NotImplementedError(
-        "07.4: Return W_K and W_V of the feed-forward layer that attention to p is."
+        "07.4: Return W_K and W_V of the feed-forward layer that attention to p amounts to."
     )
 
 

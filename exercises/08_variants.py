@@ -96,14 +96,14 @@ check("08.1", mal)
 
 # %%
 def gate(y, m, weight_y, weight_m):
-    """Return y ⊗ m: what attention found lets through what the memory knows.
+    """Return y ⊗ m: what the memory knows, gated by what attention found.
 
     y, m: [time, dim]; weight_y, weight_m: [dim]. Returns [time, dim].
     """
 
     # Replace the next line with your code.
     raise NotImplementedError(
-        "08.2: Return y ⊗ m: what attention found lets through what the memory knows."
+        "08.2: Return y ⊗ m: what the memory knows, gated by what attention found."
     )
 
 
@@ -127,8 +127,8 @@ lines(curves, "the number of y", "the gate", x=number)
 #
 # $$\tilde x = p \,\|\, x, \qquad y = \text{SW-Attn}^*(\tilde x), \qquad o = y \otimes M(\tilde x)$$
 #
-# The star means: every token of $x$ sees all of $p$, and in $x$ itself and the tokens before it, at
-# most `window` of them. Both branches read the words, and neither waits for the other.
+# The star means that every token of $x$ sees all of $p$; within $x$ it sees itself and the tokens
+# before it, at most `window` in all. Both branches read the words, and neither waits for the other.
 
 
 # %%
@@ -186,7 +186,7 @@ check("08.4", mac_segment)
 
 # %% [markdown]
 # Read the same segment again and again, starting from an empty memory. At first there is nothing to
-# recall; after one reading, what is recalled already points nearly where the words do.
+# recall; after one reading, what is recalled already points in nearly the same direction.
 
 # %%
 S, p, ones = torch.randn(4, 16), torch.randn(2, 16), torch.ones(16)

@@ -86,13 +86,13 @@ check("09.2", outer_loss)
 #
 # How should the *start* change, so that the answer after the writes is better? Write the gradient
 # of $L$ with respect to $M$ in closed form, without autograd. Derive it for two pairs on paper; any
-# number of them goes the same way. A write can be split into what it takes from the memory and what
-# it adds:
+# number of them works the same way. A write can be split into what it takes from the memory and
+# what it adds:
 #
 # $$M_1 = M\,(I - \theta_1\, k_1 k_1^\top) + \theta_1\, v_1 k_1^\top$$
 #
-# Only the first part depends on $M$. Put the second write behind it, then the question, and see
-# what is to the right of $M$.
+# Only the first part depends on $M$. Put the second write after it, then the question, and see what
+# is to the right of $M$.
 
 
 # %%
@@ -225,7 +225,7 @@ print("the same reading:", all(torch.allclose(y, answers[0]) for y in answers))
 # %% [markdown]
 # **What you have:** a small version of everything that `minititans train` does. Its score is your
 # `bits_per_byte`, its gradient goes back through every write of a piece, one step changes what all
-# texts share, and the state is carried on, cut off, for up to 80 pieces of the same text.
+# texts share, and the state is carried on, cut off, for 25 pieces of the same text.
 
 # %%
 progress()

@@ -168,8 +168,8 @@ lines(by_model, "part of the haystack, from its beginning", "share found")
 # needle, from the beginning of a long text? And of a **new** one, which came after all that noise?
 # Call a needle lost if that probability is *below* one half. Then decide, for each memory:
 #
-# - `DIES`: it no longer learns anything new;
-# - `FORGETS`: it still learns, but the old needle is lost;
+# - `DIES`: the new needle is lost;
+# - `FORGETS`: the new needle is learned, but the old one is lost;
 # - `KEEPS`: neither is lost.
 #
 # Mind the order of the questions: what does an old needle tell you about a memory that is dead?

@@ -243,7 +243,7 @@ print("the same reading:", all(torch.allclose(y, answers[0]) for y in answers))
 # %% [markdown]
 # **What you have:** a small version of everything that `minititans train` does. Its score is your
 # `bits_per_byte`, its gradient goes back through every write of a piece, one step changes what all
-# texts share, and the state is carried on, cut off, for up to 80 pieces of the same text.
+# texts share, and the state is carried on, cut off, for 25 pieces of the same text.
 
 # %%
 progress()
