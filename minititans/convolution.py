@@ -29,4 +29,4 @@ class CausalConv(nn.Module):
         y = x[:, :time] * taps[0]
         for lag in range(1, width):
             y = y + x[:, lag : lag + time] * taps[lag]
-        return y, x[:, time:]
+        return y, x[:, time:].clone()  # of a view, all of x would be kept

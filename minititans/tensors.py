@@ -75,8 +75,8 @@ def check_kept(
 ) -> None:
     """A tensor of a state has this shape, batch first, and can be joined to `like`, a new one.
 
-    Unless `exact`, a lower precision is fine (a call under autocast leaves one behind); a higher
-    one never is.
+    Unless `exact`, the precisions up to float32 are converted into each other: a call under
+    autocast leaves a lower one behind, and a layer in half precision may be given a higher one.
     """
     name = f"state.{name}"
     if not isinstance(kept, Tensor):
@@ -88,9 +88,8 @@ def check_kept(
             f"{name}: got shape {list(kept.shape)}, expected {list(shape)}; "
             "was the state made by another layer?"
         )
-    lower = kept.dtype in CONVERTED and kept.itemsize < like.itemsize
-    joins = (lower or _same_precision(kept, like)) and not exact
-    if kept.dtype != like.dtype and not joins:
+    converts = {kept.dtype, like.dtype} <= CONVERTED and not exact
+    if kept.dtype != like.dtype and not converts:
         raise TypeError(
             f"{name}: got {dtype_name(kept)}, expected {dtype_name(like)}, the layer's own; "
             f"use state.to({like.dtype}), or start a new state"

@@ -428,6 +428,14 @@ def test_autocast_takes_other_floats_and_states_made_outside_it(name):
 
 
 @pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_in_half_precision_goes_on_from_a_state_in_float32(name):
+    layer, state = LAYERS[name](), state_after_three_tokens(name)
+    y, _ = copy.deepcopy(layer).bfloat16()(X.bfloat16(), state)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y.float(), layer(X, state)[0], atol=0.1, rtol=0.1)
+
+
+@pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_a_layer_in_another_precision_takes_sequences_in_that_precision(name, dtype):
     layer = copy.deepcopy(LAYERS[name]()).to(dtype)

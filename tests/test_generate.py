@@ -130,8 +130,10 @@ def test_a_memory_that_does_not_write_answers_from_where_it_is(backend, gates):
     _, state = memory(x[:, :6])  # with momentum still on its way
     with switch_memory(memory, writing=False):
         y, after = memory(x[:, 6:], state)
-    for found, expected in zip(after.weights, state.weights, strict=True):
-        assert torch.equal(found, expected)
+    for name in ("weights", "momentum", "chunk_start"):
+        for found, expected in zip(vars(after)[name], vars(state)[name], strict=True):
+            assert torch.equal(found, expected), name
+    assert (after.position, after.gates) == (state.position, state.gates)
     torch.testing.assert_close(y, memory.read(x[:, 6:], state.weights))
     assert (memory(x[:, 6:], state)[0] - y).abs().max() > 1e-6  # afterwards it writes again
 

@@ -61,6 +61,7 @@ class SegmentAttention(Projections):
         so_far = 0
         if state is not None:
             state.check(k)
+            state = state.to(k.dtype)
             so_far = state.tokens
         if so_far + time > self.segment:
             raise ValueError(

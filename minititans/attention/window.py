@@ -65,6 +65,7 @@ class WindowAttention(Projections):
         if state is None:
             state = WindowState(k[:, :, :0], v[:, :, :0], 0)
         self.check(state, k)
+        state = state.to(k.dtype)
         positions = torch.arange(state.position, state.position + time, device=x.device)
         q_raw, q, k = q, rotate(q, positions), rotate(k, positions)
         keys, values = torch.cat([state.keys, k], 2), torch.cat([state.values, v], 2)
@@ -81,7 +82,8 @@ class WindowAttention(Projections):
 
         if self.window is not None:
             kept = min(self.window - 1, keys.shape[2])
-            keys, values = (x[:, :, x.shape[2] - kept :] for x in (keys, values))
+            # Copies: of views, the keys and values of all tokens would be kept.
+            keys, values = (x[:, :, x.shape[2] - kept :].clone() for x in (keys, values))
         result = self.join(y), WindowState(keys, values, state.position + time)
         if not weights:
             return result

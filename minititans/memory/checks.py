@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from minititans.arguments import check
 from minititans.memory.gates import Gates
 from minititans.memory.state import MemoryState
-from minititans.tensors import check_finite, check_tensor
+from minititans.tensors import check_finite, check_tensor, dtype_name
 
 
 def check_backend(why_not: str | None) -> None:
@@ -15,7 +15,7 @@ def check_backend(why_not: str | None) -> None:
 
 
 def check_state(state: MemoryState, batch: int, heads: int, chunk_size: int, like: Tensor) -> None:
-    """The state belongs to this batch, these heads, this chunk size and this device."""
+    """The state belongs to this batch, these heads, this chunk size, device and precision."""
     if not isinstance(state, MemoryState):
         raise TypeError(
             f"state: got {type(state).__name__}, expected a MemoryState; "
@@ -35,6 +35,11 @@ def check_state(state: MemoryState, batch: int, heads: int, chunk_size: int, lik
         raise ValueError(
             f"state: is on {state.weights[0].device}, expected {like.device}; "
             f"move it with state.to({str(like.device)!r})"
+        )
+    if state.weights[0].itemsize < 4:
+        raise TypeError(
+            f"state: its weights are {dtype_name(state.weights[0])}, expected float32 or float64, "
+            "in which small writes are not rounded away; use state.to(torch.float32)"
         )
 
 

@@ -25,9 +25,9 @@ from minititans.memory.scan import scan
 from minititans.memory.sequential import sequential
 from minititans.memory.state import MemoryState
 from minititans.memory.trace import Trace
-from minititans.memory.triton import fused, why_not
+from minititans.memory.triton import fused, why_not_layer
 from minititans.precision import full_precision
-from minititans.tensors import check_sequence
+from minititans.tensors import check_kept, check_sequence
 
 LARGEST_ETA = 0.7  # with shares, no gates up to this were found to make a memory grow
 # The layers below the last move with the square of a value, so long values would unsettle them.
@@ -101,14 +101,14 @@ class NeuralMemory(Frame):
         # A memory starts empty; one of plain layers would stay empty.
         scale = 0.0 if residual or depth == 1 else 1.0
         self.start_weights = nn.ParameterList(
-            scale * torch.randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in self._layers()
+            scale * torch.randn(heads, d_out, d_in) / d_in**0.5 for d_in, d_out in self.layers
         )
         self.add_output()
         self._set_gates(theta=theta_start, eta=eta_start, alpha=alpha_start)
         if backend == "scan":
             check_not_exact("scan", exact)
         if backend == "triton":  # now rather than in the first call; the device may still change
-            check_backend(self._why_not_triton(device=None))
+            check_backend(why_not_layer(self, device=None))
 
     @property
     def backend_in_use(self) -> str:
@@ -126,21 +126,9 @@ class NeuralMemory(Frame):
         device = self.start_weights[0].device
         if torch.compiler.is_compiling():
             return "chunked"
-        if device.type != "cuda" or self._why_not_triton(device, inputs):
+        if device.type != "cuda" or why_not_layer(self, device, inputs):
             return "fast"
         return "triton"
-
-    def _why_not_triton(
-        self, device: torch.device | None, inputs: torch.dtype | None = None
-    ) -> str | None:
-        widths = [self._layers()[0][0], *(d_out for _, d_out in self._layers())]
-        own = self.start_weights[0].dtype
-        state = torch.promote_types(own, torch.float32)  # as in `start`
-        if inputs is None:
-            inputs = own
-            if device is not None and torch.is_autocast_enabled(device.type):
-                inputs = torch.get_autocast_dtype(device.type)
-        return why_not(widths, self.chunk_size, self.exact, self.residual, state, device, inputs)
 
     def start(self, batch: int) -> MemoryState:
         """The state before the first token: the learned weights, no momentum.
@@ -173,7 +161,10 @@ class NeuralMemory(Frame):
         with full_precision(x.device):
             y, after, *traced = self.rules[backend](*inputs, self.chunk_size, **options)
         y = self.answer(x, y)
-        after = replace(after, conv=conv, gates=gates.map(lambda gate: gate[..., -1]))
+        if self.writing:  # copies: of views, the gates of all tokens would be kept
+            after = replace(after, conv=conv, gates=gates.map(lambda gate: gate[..., -1].clone()))
+        else:
+            after = replace(state, conv=conv)
         if not traced:
             return y, after
         return y, after, replace(traced[0], **vars(gates.map(Tensor.detach)))
@@ -183,6 +174,8 @@ class NeuralMemory(Frame):
 
         The convolution is left out: it belongs to the sequence that is being written.
         """
+        check_sequence(x, self.dim, self.to_qkv.weight)
+        self.check(MemoryState(weights, weights, weights), x)
         q = F.silu(F.linear(x, self.to_qkv.weight[: self.dim]))
         q = unit(rearrange(q, "b t (h d) -> b h t d", h=self.heads))
         with full_precision(x.device):
@@ -235,7 +228,8 @@ class NeuralMemory(Frame):
             self.to_gates.weight.mul_(0.1)
             self.to_gates.bias.copy_(repeat(logits, "gate -> (gate h)", h=self.heads))
 
-    def _layers(self) -> list[tuple[int, int]]:
+    @property
+    def layers(self) -> list[tuple[int, int]]:
         """`(d_in, d_out)` of each layer of the memory."""
         dim_head = self.dim // self.heads
         widths = [dim_head] + [self.expansion * dim_head] * (self.depth - 1) + [dim_head]
@@ -245,7 +239,7 @@ class NeuralMemory(Frame):
         """The state was made by a memory of this configuration."""
         check_state(state, len(x), self.heads, self.chunk_size, x)
         shapes = [tuple(w.shape[2:]) for w in state.weights]
-        expected = [(d_out, d_in) for d_in, d_out in self._layers()]
+        expected = [(d_out, d_in) for d_in, d_out in self.layers]
         if shapes != expected:
             raise ValueError(
                 f"state: its layers are {shapes}, expected {expected} (d_out, d_in): "
@@ -258,6 +252,11 @@ class NeuralMemory(Frame):
             raise ValueError(
                 f"state: made by a memory with conv={found}, expected conv={self.conv_width}"
             )
+        if state.conv is not None:
+            shape = (len(x), found - 1, 3 * self.dim)
+            check_kept("conv", state.conv, shape, self.to_qkv.weight)
+        if state.gates is None and state.position and self.gates == "chunk":
+            raise ValueError("state: has no gates for its open chunk, expected one from this layer")
 
     def extra_repr(self) -> str:
         return (

@@ -1,5 +1,7 @@
 """The layer: what every user of it relies on, for each backend and switch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minititans import NeuralMemory
-from minititans.memory import Gates, MemoryState, chunked, sequential
+from minititans.memory import Gates, MemoryState, chunked, network, sequential
 from minititans.memory.neural_memory import BACKENDS
 
 SWITCHES = [
@@ -315,6 +317,48 @@ def test_bfloat16_and_autocast_keep_the_memory_in_float32():
     y, state = memory.bfloat16()(x.bfloat16())
     assert y.dtype == torch.bfloat16 and state.weights[0].dtype == torch.float32
     assert (y - expected).abs().max() < 0.1
+
+
+def test_asking_without_writing_computes_in_float32_under_autocast():
+    memory, x = make().float(), randn(2, 9, 12).float()
+    _, state = memory(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        q = F.silu(F.linear(x, memory.to_qkv.weight[:12])).unflatten(-1, (2, 6)).transpose(1, 2)
+        with torch.autocast("cpu", enabled=False):
+            answers = network.read(state.weights, network.unit(q).float())
+        assert torch.equal(memory.read(x, state.weights), memory.answer(x, answers))
+
+
+def test_asking_without_writing_refuses_what_does_not_fit():
+    memory, x = make(), randn(2, 9, 12)
+    _, state = memory(x)
+    with pytest.raises(TypeError, match="weights: got MemoryState, expected a list of tensors"):
+        memory.read(x, state)
+    with pytest.raises(ValueError, match="state: made for batch 2 and 2 heads, expected batch 1"):
+        memory.read(x[:1], state.weights)
+    with pytest.raises(ValueError, match="x: got 11 for the axis 'dim'"):
+        memory.read(x[..., 1:], state.weights)
+
+
+def test_a_state_whose_memory_was_rounded_is_refused():
+    memory, x = make().float(), randn(2, 9, 12).float()
+    _, state = memory(x)
+    with pytest.raises(TypeError, match=r"weights are bfloat16, .*use state.to\(torch.float32\)"):
+        memory(x, state.to(torch.bfloat16))
+    memory(x, state.to(torch.bfloat16).to(torch.float32))
+
+
+def test_a_state_that_the_layer_did_not_make_is_refused():
+    memory, x = make(), randn(2, 9, 12)
+    _, state = memory(x)
+    with pytest.raises(
+        ValueError, match=r"state.conv: got shape \[2, 3, 9\], expected \[2, 3, 36\]"
+    ):
+        memory(x, replace(state, conv=state.conv[..., :9]))
+    shared = make(gates="chunk", conv=0)
+    _, state = shared(x)
+    with pytest.raises(ValueError, match="state: has no gates for its open chunk"):
+        shared(x, replace(state, gates=None))
 
 
 def test_a_saved_layer_loads_into_another():

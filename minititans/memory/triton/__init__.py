@@ -6,7 +6,7 @@ made of. `launch.py` calls the kernels, and `budget.py` says where they fit. Tri
 the first call and not before: nothing else in this library needs it.
 """
 
-from minititans.memory.triton.budget import fits, why_not
+from minititans.memory.triton.budget import fits, why_not, why_not_layer
 from minititans.memory.triton.rule import fused
 
-__all__ = ["fits", "fused", "why_not"]
+__all__ = ["fits", "fused", "why_not", "why_not_layer"]

@@ -21,6 +21,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 import torch
 
@@ -151,6 +152,21 @@ def why_not(
             'chunk_size, or backend="fast"'
         )
     return None
+
+
+def why_not_layer(
+    memory: Any, device: torch.device | None, inputs: torch.dtype | None = None
+) -> str | None:
+    """`why_not` for a `NeuralMemory`; inputs: None for the dtype that a call would have now."""
+    widths = [memory.layers[0][0], *(d_out for _, d_out in memory.layers)]
+    own = memory.start_weights[0].dtype
+    state = torch.promote_types(own, torch.float32)  # as in `NeuralMemory.start`
+    if inputs is None:
+        inputs = own
+        if device is not None and torch.is_autocast_enabled(device.type):
+            inputs = torch.get_autocast_dtype(device.type)
+    rule = memory.chunk_size, memory.exact, memory.residual
+    return why_not(widths, *rule, state, device, inputs)
 
 
 def interpreting() -> bool:
