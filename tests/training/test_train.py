@@ -171,6 +171,16 @@ def test_a_text_shorter_than_one_sequence_is_refused_before_the_first_step(tmp_p
     assert not config.folder.exists()
 
 
+def test_mac_to_the_letter_is_refused_on_text_before_the_first_step_and_learns_a_task(tmp_path):
+    """Scores and samples go on inside a segment, which it cannot; a task's rows are read whole."""
+    config = tiny(tmp_path, model={"literal": True})
+    with pytest.raises(ValueError, match="literal: got True, expected False to train on text"):
+        loop.train(config)
+    assert not config.folder.exists()
+    config = tiny(tmp_path, model={"literal": True}, task="copying")
+    assert loop.train(config)["steps"] == config.steps
+
+
 def test_a_step_reads_on_with_the_memory_that_the_step_before_left(tmp_path):
     run = a_run(tiny(tmp_path, lr=1e-30, weight_decay=0.0))  # weights stay what they are
     (first, _), (second, wanted) = parts = passage(run.config, run.task, 0)
