@@ -1,6 +1,7 @@
 """Needles lie where the task says, reading counts them, and the memory learns to find them."""
 
 import json
+import re
 from dataclasses import replace
 from importlib import metadata
 
@@ -269,6 +270,29 @@ def test_models_are_kept_and_read_further(tmp_path):
     kept = (results / "lmm-seed0.json").read_bytes()
     experiment.read_further(TINY, ("lmm",), (0,), results, models, (96,), progress=False)
     assert (results / "lmm-seed0.json").read_bytes() == kept
+
+
+def test_results_without_their_models_are_not_read_further(tmp_path, monkeypatch, capsys):
+    """As in a fresh clone: refused before other models are trained or read, with what to do."""
+    out, models = tmp_path / "results", tmp_path / "models"
+    experiment.run(TINY, ("swa", "lmm"), (0,), out, False, models)
+    (models / "lmm-seed0.safetensors").unlink()
+    before = {file: file.read_bytes() for file in out.iterdir()}
+
+    def works(*_, **__):
+        raise AssertionError("this is work")
+
+    monkeypatch.setattr(training, "train", works)
+    monkeypatch.setattr(experiment, "read", works)
+    message = r"there is no \S+lmm-seed0.safetensors, so .* pass --out .*, or delete that result"
+    with pytest.raises(ValueError, match=f"^models: {message}"):
+        experiment.read_further(TINY, ("swa", "lmm"), (0,), out, models, (96,), progress=False)
+    monkeypatch.setattr(experiment, "NeedleConfig", lambda kind: replace(TINY, kind=kind))
+    command = ["experiment", "needle", "--variants=mag,lmm", f"--out={out}", f"--models={models}"]
+    assert main([*command, "--quiet", "--further=96"]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert {file: file.read_bytes() for file in out.iterdir()} == before
+    experiment.read_further(TINY, ("lmm",), (0,), out, models, (64,), progress=False)  # known
 
 
 def test_a_setting_that_is_newer_than_a_result_does_not_make_it_another_configuration(tmp_path):
