@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from minititans.config import TitansConfig
 from minititans.experiments import needle as experiment
 from minititans.experiments import needle_training as training
 from minititans.experiments.needle import NeedleConfig
-from minititans.experiments.results import Attempt, Reading, Result
+from minititans.experiments.results import Attempt, Reading, Result, check_folder, save
 from minititans.experiments.storing import as_json
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import (
@@ -30,6 +31,7 @@ from minititans.tasks.needle import (
 )
 from minititans.viz.results import needle_figure
 
+ROOT = Path(__file__).resolve().parents[2]
 KINDS = ["pk", "n", "w"]
 
 TINY = NeedleConfig(
@@ -218,10 +220,40 @@ def test_every_model_has_the_same_number_of_parameters():
 
 
 def test_numbers_and_words_are_trained_for_longer():
-    assert [NeedleConfig(kind=kind).steps for kind in ("pk", "n", "w")] == [1400, 2800, 2800]
-    assert NeedleConfig(kind="n", steps=7).steps == replace(NeedleConfig("n"), steps=7).steps == 7
+    configs = [NeedleConfig(kind=kind) for kind in KINDS]
+    assert [config.training_steps for config in configs] == [1400, 2800, 2800]
+    assert [config.training_lengths[0] for config in configs] == [32, 16, 32]
+    assert NeedleConfig(kind="n", steps=7) == replace(NeedleConfig("n"), steps=7)
+    assert NeedleConfig(kind="n", steps=7).training_steps == 7
     with pytest.raises(ValueError, match="kind: got 'x', expected"):
         NeedleConfig(kind="x")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_kind_trains_as_that_kind_does(kind, monkeypatch):
+    changed = replace(NeedleConfig(), kind=kind)
+    assert changed == NeedleConfig(kind=kind)
+    given = replace(NeedleConfig(steps=7, lengths=(48,)), kind=kind)
+    assert (given.training_steps, given.training_lengths) == (7, (48,))
+    tokens, _ = training.training_batch(changed, 0, 0, first=True)
+    assert tokens.shape[1] == {"pk": 32, "n": 16, "w": 32}[kind]
+    monkeypatch.setattr(training, "train", lambda *_: (None, [0.0]))
+    attempts = training.learn(changed, "lmm", 0)[2]
+    assert [attempt.steps for attempt in attempts] == [{"pk": 1400, "n": 2800, "w": 2800}[kind]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stored_configuration_has_the_steps_and_lengths_of_its_kind(kind, tmp_path):
+    config = replace(NeedleConfig(), kind=kind)
+    check_folder(ROOT / "results" / "needle" / kind, config)  # as they were always stored
+    save(tmp_path / "lmm-seed0.json", result("lmm"), config)
+    stored = json.loads((tmp_path / "lmm-seed0.json").read_text(encoding="utf-8"))["config"]
+    file = ROOT / "results" / "needle" / kind / "lmm-seed10.json"
+    expected = json.loads(file.read_text(encoding="utf-8"))["config"]
+    assert stored | {"model": None} == expected | {"model": None}
+    check_folder(tmp_path, config)
+    with pytest.raises(ValueError, match=r"another configuration \(different: steps\)"):
+        check_folder(tmp_path, replace(config, steps=7))
 
 
 def test_a_run_follows_from_its_configuration_and_seed():
