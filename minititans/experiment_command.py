@@ -98,6 +98,7 @@ def run_needle(arguments: argparse.Namespace) -> int:
     folder = arguments.out or Path("results/needle") / arguments.kind
     models, progress = arguments.models or Path("runs/needle") / arguments.kind, not arguments.quiet
     try:
+        needle.check_models(which, seeds, folder, models, arguments.further)
         needle.run(config, which, seeds, folder, progress, models)
         if arguments.further:
             needle.read_further(

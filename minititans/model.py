@@ -111,6 +111,11 @@ class TitansLM(nn.Module):
         state: ModelState | None = None,
     ) -> Iterator[Tensor]:
         """What `generate` adds to the prompt, one token `[batch, 1]` after another."""
+        if self.config.literal:
+            raise ValueError(
+                "literal: got a model with literal=True, which reads whole segments and cannot add "
+                "to one; expected a model with literal=False"
+            )
         check(max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed)
         prompt, rng = self._ids("prompt", prompt), None
         self._check(state)

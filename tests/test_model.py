@@ -87,6 +87,15 @@ def test_mac_to_the_letter_refuses_half_a_segment():
         model(tokens(1, 3), state)
 
 
+def test_mac_to_the_letter_refuses_to_generate_before_it_reads():
+    model, read = make("mac", literal=True), []
+    model.embed.register_forward_hook(lambda *_: read.append(True))
+    for time in (model.config.segment, 3):
+        with pytest.raises(ValueError, match=r"^literal: got a model with literal=True"):
+            model.generate(tokens(1, time), 2)
+    assert not read
+
+
 @every_variant
 def test_batch_rows_do_not_see_each_other(variant):
     model, x = make(variant), tokens(3)

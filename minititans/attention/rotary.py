@@ -9,8 +9,8 @@ from minititans.tensors import check_pairs
 def rotate(x: Tensor, positions: Tensor) -> Tensor:
     """Rotate pair j of the token at position t by `t · 10000^{−2j/dim}`.
 
-    x: `[..., time, dim]` with an even dim; positions: `[time]`. Each pair has one channel from
-    the first half and one from the second.
+    x: `[..., time, dim]` with an even dim; positions: `[time]`, on the CPU for an x on MPS. Each
+    pair has one channel from the first half and one from the second.
     """
     check_pairs(x)
     cos, sin = turns(positions, x)  # [time, dim / 2]
@@ -21,9 +21,11 @@ def rotate(x: Tensor, positions: Tensor) -> Tensor:
 def turns(positions: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """The cosine and sine of every angle, `[time, dim / 2]`, for vectors like x.
 
-    Angles are in float64: at token 2,000,000, float32 would be wrong in the first digit.
+    Angles are in float64: at token 2,000,000, float32 would be wrong in the first digit. They are
+    computed where the positions are, and only then brought to x, whose device may have no float64.
     """
-    half = x.shape[-1] // 2
-    frequency = 10_000.0 ** (-torch.arange(half, device=x.device, dtype=torch.float64) / half)
+    half, here = x.shape[-1] // 2, positions.device
+    frequency = 10_000.0 ** (-torch.arange(half, device=here, dtype=torch.float64) / half)
     angle = positions[:, None].to(torch.float64) * frequency
-    return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    return cos.to(x.device), sin.to(x.device)

@@ -67,11 +67,11 @@ class SegmentAttention(Projections):
             raise ValueError(
                 f"x: got {time} tokens after {so_far}, expected at most {self.segment} in a segment"
             )
-        place = torch.arange(so_far, so_far + time, device=x.device) + persistents
+        place = torch.arange(so_far, so_far + time, device="cpu") + persistents
         _, k_h, v_h = self.split(retrieved)
         _, k_p, v_p = self.split(persistent.expand(batch, -1, -1))
         q, k = rotate(q, place + self.segment), rotate(k, place + self.segment)
-        k_h, k_p = rotate(k_h, place), rotate(k_p, torch.arange(persistents, device=x.device))
+        k_h, k_p = rotate(k_h, place), rotate(k_p, torch.arange(persistents, device="cpu"))
         if state is not None:
             k_h, v_h = (
                 torch.cat([state.retrieved_keys, k_h], 2),

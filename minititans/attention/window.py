@@ -66,7 +66,7 @@ class WindowAttention(Projections):
             state = WindowState(k[:, :, :0], v[:, :, :0], 0)
         self.check(state, k)
         state = state.to(k.dtype)
-        positions = torch.arange(state.position, state.position + time, device=x.device)
+        positions = torch.arange(state.position, state.position + time, device="cpu")
         q_raw, q, k = q, rotate(q, positions), rotate(k, positions)
         keys, values = torch.cat([state.keys, k], 2), torch.cat([state.values, v], 2)
 

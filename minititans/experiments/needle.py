@@ -9,8 +9,9 @@ in a file of its own, so that a run that was stopped continues where it was.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -60,7 +61,7 @@ def run(
         model_config(config, variant)  # a wrong name is refused before the first hour of work
     results = []
     for variant, seed in jobs:
-        file = None if folder is None else folder / f"{variant}-seed{seed}.json"
+        file = None if folder is None else result_file(folder, variant, seed)
         if file is not None and file.exists():
             results.append(load(file))
             continue
@@ -121,17 +122,44 @@ def read_further(
     progress: bool = True,
 ) -> None:
     """Test models that `run` kept at more lengths, and add that to their results."""
+    variants, seeds, lengths = list(variants), list(seeds), list(lengths)
+    check_models(variants, seeds, folder, models, lengths)
     for seed in seeds:
         for variant in variants:
-            file = Path(folder) / f"{variant}-seed{seed}.json"
+            file = result_file(folder, variant, seed)
             result = load(file)
-            known = {reading.length for reading in result.readings}
-            new = [(length, samples) for length in lengths if length not in known]
+            new = [(length, samples) for length in unread(result, lengths)]
             if not new:
                 continue
             model = TitansLM.load(model_file(models, variant, seed))
             readings = result.readings + read(config, model, variant, seed, new, progress)
             save(file, replace(result, readings=readings), config)
+
+
+def check_models(
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    folder: str | Path,
+    models: str | Path,
+    lengths: Sequence[int],
+) -> None:
+    """Refuse to read results further whose models are missing, before any work.
+
+    A fresh clone has results without their models, and `run` does not train those again.
+    """
+    for variant, seed in product(variants, seeds):
+        file, model = result_file(folder, variant, seed), model_file(models, variant, seed)
+        if file.exists() and not model.exists() and unread(load(file), lengths):
+            raise ValueError(
+                f"models: there is no {model}, so {file} cannot be read further. To train the "
+                "model again, pass --out with another folder, or delete that result"
+            )
+
+
+def unread(result: Result, lengths: Iterable[int]) -> list[int]:
+    """Those of the lengths at which the model was not tested yet."""
+    known = {reading.length for reading in result.readings}
+    return [length for length in lengths if length not in known]
 
 
 def figures(variants: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -144,6 +172,10 @@ def figures(variants: Iterable[str]) -> dict[str, tuple[str, ...]]:
     shown = {name: tuple(v for v in all_ if v in variants) for name, all_ in FIGURES.items()}
     comparing = {name: some for name, some in shown.items() if len(some) > 1}
     return comparing or {"needle": tuple(sorted(variants))}
+
+
+def result_file(folder: str | Path, variant: str, seed: int) -> Path:
+    return Path(folder) / f"{variant}-seed{seed}.json"
 
 
 def model_file(models: str | Path, variant: str, seed: int) -> Path:

@@ -44,6 +44,11 @@ def with_alpha(model: TitansLM, alpha: float) -> TitansLM:
     copy = deepcopy(model)
     for memory in copy.modules():
         if isinstance(memory, NeuralMemory):
+            if not memory.forgetting:
+                raise ValueError(
+                    "model: got a memory with forgetting=False, which has no alpha to hold; "
+                    "expected one with forgetting=True"
+                )
             gate = slice(-memory.heads, None)  # theta, eta, alpha: the last heads are alpha's
             with torch.no_grad():
                 memory.to_gates.weight[gate] = 0.0

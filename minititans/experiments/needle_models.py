@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from minititans.experiments import models, results
-from minititans.experiments.needle import NeedleConfig, model_file
+from minititans.experiments.needle import NeedleConfig, model_file, result_file
 from minititans.experiments.needle_training import each_loss, new_model
 from minititans.experiments.storing import made_with
 from minititans.model import TitansLM
@@ -56,7 +56,7 @@ def store(
     """Store one model of the experiment, from its folders of trained models and of results."""
     config = NeedleConfig() if config is None else config
     results.check_folder(Path(found), config)
-    result = results.load(Path(found) / f"{variant}-seed{seed}.json")
+    result = results.load(result_file(found, variant, seed))
     model = TitansLM.load(model_file(trained, variant, seed))
     about = models.Record(
         command=command_of(variant, seed, config.kind),

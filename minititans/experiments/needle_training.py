@@ -88,9 +88,24 @@ class NeedleConfig:
 
     def __post_init__(self):
         choice(*STEPS).check("kind", self.kind)
-        object.__setattr__(self, "steps", self.steps or STEPS[self.kind])
-        lengths = self.lengths or (FIRST[self.kind], 64, 128, 256)
-        object.__setattr__(self, "lengths", lengths)
+
+    @property
+    def training_steps(self) -> int:
+        """`steps`, or those of the kind."""
+        return self.steps or STEPS[self.kind]
+
+    @property
+    def training_lengths(self) -> tuple[int, ...]:
+        """`lengths`, or those of the kind."""
+        return self.lengths or (FIRST[self.kind], 64, 128, 256)
+
+    def resolved(self) -> "NeedleConfig":
+        """With its steps and lengths filled in, as results store it.
+
+        >>> replace(NeedleConfig(), kind="n").resolved().lengths
+        (16, 64, 128, 256)
+        """
+        return replace(self, steps=self.training_steps, lengths=self.training_lengths)
 
 
 def learn(
@@ -103,7 +118,7 @@ def learn(
     before, that is the end. Returns the best of these models, its losses, and all attempts.
     """
     model, losses = train(config, variant, seed, progress)
-    attempts = [Attempt(config.steps, losses[-1])]
+    attempts = [Attempt(config.training_steps, losses[-1])]
     while attempts[-1].loss > LEARNED and 2 * attempts[-1].steps <= config.most_steps:
         longer = replace(config, steps=2 * attempts[-1].steps)
         again = train(longer, variant, seed, progress)
@@ -119,10 +134,10 @@ def learn(
 def train(
     config: NeedleConfig, variant: str, seed: int, progress: bool = True
 ) -> tuple[TitansLM, list[float]]:
-    """A model after `config.steps` steps, and its losses: the mean of every 50 steps."""
+    """A model after its training, and its losses: the mean of every 50 steps."""
     model = new_model(config, variant, seed)
     bar = tqdm(
-        each_loss(config, model, variant, seed), f"{variant} {seed} trains", config.steps,
+        each_loss(config, model, variant, seed), f"{variant} {seed} trains", config.training_steps,
         leave=False, disable=not progress,
     )  # fmt: skip
     losses: list[float] = []
@@ -140,16 +155,16 @@ def new_model(config: NeedleConfig, variant: str, seed: int) -> TitansLM:
 
 def each_loss(config: NeedleConfig, model: TitansLM, variant: str, seed: int) -> Iterator[float]:
     """Train a model, and yield the loss of every step."""
-    highest = rate(config, variant)
+    highest, steps = rate(config, variant), config.training_steps
     optimiser = torch.optim.AdamW(
         model.parameters(), highest, betas=(0.9, 0.99), weight_decay=config.weight_decay
     )
     losses: list[float] = []
     first = True  # only haystacks of the first length yet
-    for step in range(config.steps):
+    for step in range(steps):
         for group in optimiser.param_groups:
-            group["lr"] = highest * one_cycle(step / config.steps)
-        first = first and step < config.warm * config.steps
+            group["lr"] = highest * one_cycle(step / steps)
+        first = first and step < config.warm * steps
         first = first and not (step >= 50 and mean(losses[-50:]) < READY)
         tokens, targets = training_batch(config, seed, step, first)
         logits, _ = model(tokens)
@@ -172,7 +187,8 @@ def training_batch(
 ) -> tuple[Tensor, Tensor]:
     """Tokens and targets of one step, of the first length or of any other."""
     rng = generator(seed, step)
-    lengths = config.lengths[:1] if first else config.lengths[1:] or config.lengths
+    lengths = config.training_lengths
+    lengths = lengths[:1] if first else lengths[1:] or lengths
     length = lengths[int(torch.randint(len(lengths), (), generator=rng))]
     fits = length // Needle(config.kind, needles=1).shortest
     task = Needle(config.kind, min(config.needles, fits))

@@ -61,7 +61,7 @@ class Result:
 def save(file: Path, result: Result, config: Any) -> None:
     """One result; config: the `NeedleConfig` it was made with."""
     readings = [asdict(r) | {"error": round(r.error, 4)} for r in result.readings]
-    store(file, asdict(result) | {"readings": readings}, config)
+    store(file, asdict(result) | {"readings": readings}, config.resolved())
 
 
 def load(file: Path) -> Result:
@@ -78,7 +78,7 @@ def load_all(folder: str | Path) -> list[Result]:
 
 def check_folder(folder: Path, config: Any) -> None:
     """Refuse a folder with results of a configuration other than this `NeedleConfig`."""
-    wanted = as_json(config)
+    wanted = as_json(config.resolved())
     for file in sorted(folder.glob("*-seed*.json")):
         stored = read(file)["config"]
         # A setting of the model that did not exist yet counts as its default.

@@ -116,7 +116,7 @@ def rotate_neighbours(x: Tensor, position: int = 0) -> Tensor:
     """Rotate the pairs of token t by t·θ, as attention does; here neighbours form the pairs."""
     POSITION.check("position", position)
     check_pairs(x)
-    positions = torch.arange(position, position + x.shape[-2], device=x.device)
+    positions = torch.arange(position, position + x.shape[-2], device="cpu")
     apart = rearrange(x, "... (pair side) -> ... (side pair)", side=2)
     return rearrange(rotate(apart, positions), "... (side pair) -> ... (pair side)", side=2)
 

@@ -87,6 +87,11 @@ def fit_to(task: Task, config: TrainConfig, here: World) -> TrainConfig:
             f"batch: got {config.batch}, expected a multiple of {parts}: "
             f"{here.size} processes times accumulate, {config.accumulate}"
         )
+    if config.model.literal and task.held_out is not None:
+        raise ValueError(
+            "literal: got True, expected False to train on text: a model that sees the future can "
+            "be neither scored nor sampled there; train it on a task, such as --task copying"
+        )
     carry, text = config.carry, getattr(task, "train", None)
     if text is not None:  # as many steps as the text has room for
         carry = min(carry, (len(text) - 1) // max(config.lengths))

@@ -3,7 +3,7 @@
 import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from minititans.training.config import TrainConfig
 
@@ -11,11 +11,22 @@ from minititans.training.config import TrainConfig
 def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     """Matrices decay; norms, biases and other vectors do not: decay would only weaken them."""
     parameters = [p for p in model.parameters() if p.requires_grad]
+    matrices = [p for p in parameters if not is_vector(p)]
+    vectors = [p for p in parameters if is_vector(p)]
     groups = [
-        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, config.beta2), fused=True)
+
+
+def is_vector(parameter: Tensor) -> bool:
+    """One number per channel or head, `[channels]`, or per channel of each: `[heads, 1, channels]`.
+
+    >>> [is_vector(torch.ones(shape)) for shape in ((8,), (2, 1, 4), (2, 4, 4), (1, 8))]
+    [True, True, False, False]
+    """
+    return parameter.dim() < 2 or (parameter.dim() == 3 and parameter.shape[1] == 1)
 
 
 def learning_rate(step: int, config: TrainConfig) -> float:

@@ -18,7 +18,7 @@ from minititans.viz.drawing import Drawing
 from minititans.viz.models import LOOKS, NAMES, OTHERS
 
 KINDS = {"pk": "A passkey", "n": "A number", "w": "A word"}
-TRAINED = max(NeedleConfig().lengths)  # tokens in the longest haystack of our training
+TRAINED = max(NeedleConfig().training_lengths)  # tokens in the longest haystack of our training
 
 
 def draw_found(results: Mapping[str, list[Result]], names: Sequence[str]) -> Drawing:

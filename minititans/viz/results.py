@@ -52,7 +52,7 @@ def needle_figure(
         0.01, chance + 1, f"chance: {chance:.2g} %", transform=axes.get_yaxis_transform(),
         va="bottom", fontsize=13, color=GREY,
     )  # fmt: skip
-    longest = max(config.lengths)
+    longest = max(config.training_lengths)
     axes.axvspan(axes.get_xlim()[0] / 2, longest * 1.2, color=MIST, zorder=0)
     axes.annotate(f"trained up to {longest}", (longest * 1.25, 104), fontsize=13, color=GREY)
     ticks = sorted({length for runs in groups.values() for length, *_ in summary(runs)})

@@ -6,6 +6,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from minititans.attention import (
     SegmentAttention,
@@ -18,6 +20,7 @@ from minititans.attention import (
 )
 from minititans.config import TitansConfig
 from minititans.model import TitansLM
+from minititans.relatives import RELATIVES
 
 
 def by_definition(q, k, v, may_see, scale):
@@ -82,6 +85,54 @@ def test_rotated_products_depend_on_distance_alone():
     torch.testing.assert_close(products[0], products[2], rtol=1e-7, atol=1e-7)
     other = (rotate(q, torch.tensor([5])) * rotate(k, torch.tensor([1]))).sum()
     assert abs(other - products[0]) > 1e-6
+
+
+def layers_with_positions():
+    """Every layer that rotates, by its name."""
+    return {
+        "window": WindowAttention(8, 2, 5),
+        "segment": SegmentAttention(8, 2, segment=12),
+        "retnet": RELATIVES["retnet"](8, heads=2, chunk_size=4),
+    }
+
+
+class NoFloat64(TorchDispatchMode):
+    """Makes the meta device one without float64, like MPS."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for each in tree_leaves(result):
+            if isinstance(each, torch.Tensor) and each.device.type == "meta":
+                assert each.dtype != torch.float64, f"{func} makes float64 on this device"
+        return result
+
+
+@pytest.mark.parametrize("name", layers_with_positions())
+def test_a_device_without_float64_can_rotate(name):
+    layer, x = layers_with_positions()[name].to("meta"), torch.randn(2, 10, 8, device="meta")
+    inputs = (x[0, :3], x, x) if name == "segment" else (x,)
+    with NoFloat64():
+        assert layer(*inputs)[0].device.type == "meta"
+
+
+@pytest.mark.parametrize("name", layers_with_positions())
+def test_a_compiled_layer_rotates_as_the_plain_one_does(name):
+    layer, x = layers_with_positions()[name], torch.randn(2, 10, 8)
+    inputs = (x[0, :3], x, x) if name == "segment" else (x,)
+    compiled = torch.compile(layer, backend="aot_eager")
+    torch.testing.assert_close(compiled(*inputs)[0], layer(*inputs)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_angles_of_token_two_million_are_right(dtype):
+    """Against Python's numbers; in float32, an angle there can be off by 0.06."""
+    dim, place = 8, 2_000_001
+    x = torch.zeros(1, dim, dtype=dtype)
+    x[0, : dim // 2] = 1.0
+    found = rotate(x, torch.tensor([place]))[0]
+    angles = [place * 10_000.0 ** (-2 * j / dim) for j in range(dim // 2)]
+    expected = torch.tensor([*map(math.cos, angles), *map(math.sin, angles)], dtype=torch.float64)
+    torch.testing.assert_close(found.double(), expected, atol=torch.finfo(dtype).eps, rtol=0)
 
 
 @pytest.mark.parametrize("window", [None, 1, 5])

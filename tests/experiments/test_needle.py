@@ -1,8 +1,10 @@
 """Needles lie where the task says, reading counts them, and the memory learns to find them."""
 
 import json
+import re
 from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ from minititans.config import TitansConfig
 from minititans.experiments import needle as experiment
 from minititans.experiments import needle_training as training
 from minititans.experiments.needle import NeedleConfig
-from minititans.experiments.results import Attempt, Reading, Result
+from minititans.experiments.results import Attempt, Reading, Result, check_folder, save
 from minititans.experiments.storing import as_json
 from minititans.tasks import IGNORE
 from minititans.tasks.needle import (
@@ -29,6 +31,7 @@ from minititans.tasks.needle import (
 )
 from minititans.viz.results import needle_figure
 
+ROOT = Path(__file__).resolve().parents[2]
 KINDS = ["pk", "n", "w"]
 
 TINY = NeedleConfig(
@@ -117,8 +120,9 @@ def test_needles_lie_at_every_depth(kind):
 def test_the_noise_of_a_passkey_repeats_and_the_others_does_not():
     def noise(kind):
         row = Needle(kind, needles=1).batch(1, 300, generator(3, 0))[0][0]
-        assert ((row >= NOISE.start) | (row < VALUES.stop)).all()
-        return row[: int((row == MARK).nonzero())]
+        before = row[: int((row == MARK).nonzero())]
+        assert all(token in NOISE for token in before.tolist())
+        return before
 
     passkey, number = noise("pk"), noise("n")
     assert torch.equal(passkey[SENTENCE:], passkey[:-SENTENCE])
@@ -217,10 +221,40 @@ def test_every_model_has_the_same_number_of_parameters():
 
 
 def test_numbers_and_words_are_trained_for_longer():
-    assert [NeedleConfig(kind=kind).steps for kind in ("pk", "n", "w")] == [1400, 2800, 2800]
-    assert NeedleConfig(kind="n", steps=7).steps == replace(NeedleConfig("n"), steps=7).steps == 7
+    configs = [NeedleConfig(kind=kind) for kind in KINDS]
+    assert [config.training_steps for config in configs] == [1400, 2800, 2800]
+    assert [config.training_lengths[0] for config in configs] == [32, 16, 32]
+    assert NeedleConfig(kind="n", steps=7) == replace(NeedleConfig("n"), steps=7)
+    assert NeedleConfig(kind="n", steps=7).training_steps == 7
     with pytest.raises(ValueError, match="kind: got 'x', expected"):
         NeedleConfig(kind="x")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_kind_trains_as_that_kind_does(kind, monkeypatch):
+    changed = replace(NeedleConfig(), kind=kind)
+    assert changed == NeedleConfig(kind=kind)
+    given = replace(NeedleConfig(steps=7, lengths=(48,)), kind=kind)
+    assert (given.training_steps, given.training_lengths) == (7, (48,))
+    tokens, _ = training.training_batch(changed, 0, 0, first=True)
+    assert tokens.shape[1] == {"pk": 32, "n": 16, "w": 32}[kind]
+    monkeypatch.setattr(training, "train", lambda *_: (None, [0.0]))
+    attempts = training.learn(changed, "lmm", 0)[2]
+    assert [attempt.steps for attempt in attempts] == [{"pk": 1400, "n": 2800, "w": 2800}[kind]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stored_configuration_has_the_steps_and_lengths_of_its_kind(kind, tmp_path):
+    config = replace(NeedleConfig(), kind=kind)
+    check_folder(ROOT / "results" / "needle" / kind, config)  # as they were always stored
+    save(tmp_path / "lmm-seed0.json", result("lmm"), config)
+    stored = json.loads((tmp_path / "lmm-seed0.json").read_text(encoding="utf-8"))["config"]
+    file = ROOT / "results" / "needle" / kind / "lmm-seed10.json"
+    expected = json.loads(file.read_text(encoding="utf-8"))["config"]
+    assert stored | {"model": None} == expected | {"model": None}
+    check_folder(tmp_path, config)
+    with pytest.raises(ValueError, match=r"another configuration \(different: steps\)"):
+        check_folder(tmp_path, replace(config, steps=7))
 
 
 def test_a_run_follows_from_its_configuration_and_seed():
@@ -269,6 +303,29 @@ def test_models_are_kept_and_read_further(tmp_path):
     kept = (results / "lmm-seed0.json").read_bytes()
     experiment.read_further(TINY, ("lmm",), (0,), results, models, (96,), progress=False)
     assert (results / "lmm-seed0.json").read_bytes() == kept
+
+
+def test_results_without_their_models_are_not_read_further(tmp_path, monkeypatch, capsys):
+    """As in a fresh clone: refused before other models are trained or read, with what to do."""
+    out, models = tmp_path / "results", tmp_path / "models"
+    experiment.run(TINY, ("swa", "lmm"), (0,), out, False, models)
+    (models / "lmm-seed0.safetensors").unlink()
+    before = {file: file.read_bytes() for file in out.iterdir()}
+
+    def works(*_, **__):
+        raise AssertionError("this is work")
+
+    monkeypatch.setattr(training, "train", works)
+    monkeypatch.setattr(experiment, "read", works)
+    message = r"there is no \S+lmm-seed0.safetensors, so .* pass --out .*, or delete that result"
+    with pytest.raises(ValueError, match=f"^models: {message}"):
+        experiment.read_further(TINY, ("swa", "lmm"), (0,), out, models, (96,), progress=False)
+    monkeypatch.setattr(experiment, "NeedleConfig", lambda kind: replace(TINY, kind=kind))
+    command = ["experiment", "needle", "--variants=mag,lmm", f"--out={out}", f"--models={models}"]
+    assert main([*command, "--quiet", "--further=96"]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert {file: file.read_bytes() for file in out.iterdir()} == before
+    experiment.read_further(TINY, ("lmm",), (0,), out, models, (64,), progress=False)  # known
 
 
 def test_a_setting_that_is_newer_than_a_result_does_not_make_it_another_configuration(tmp_path):

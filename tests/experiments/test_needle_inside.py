@@ -12,9 +12,9 @@ from minititans.memory import NeuralMemory
 SMALL = {"vocab_size": 64, "dim": 16, "layers": 2, "heads": 2, "segment": 8}
 
 
-def small(variant="lmm"):
+def small(variant="lmm", **changes):
     torch.manual_seed(0)
-    return TitansLM(TitansConfig(variant=variant, **SMALL)).double().eval()
+    return TitansLM(TitansConfig(variant=variant, **SMALL | changes)).double().eval()
 
 
 @pytest.mark.parametrize("variant", ["lmm", "mac"])
@@ -57,3 +57,17 @@ def test_holding_alpha_changes_a_copy_and_nothing_but_alpha():
     assert torch.equal(held[0].theta, before[0].theta) and torch.equal(held[0].eta, before[0].eta)
     assert torch.allclose(held[0].alpha, torch.tensor(0.3).double())
     assert sum(isinstance(each, NeuralMemory) for each in model.modules()) == len(before)
+
+
+@pytest.mark.parametrize("momentum", [True, False])
+def test_alpha_cannot_be_held_in_a_memory_that_has_none(momentum):
+    """The rows of its gates where alpha's would be are those of eta or theta."""
+    with pytest.raises(ValueError, match=r"^model: got a memory with forgetting=False"):
+        with_alpha(small(forgetting=False, momentum=momentum), 0.3)
+
+
+def test_alpha_is_held_without_momentum_as_well():
+    model, tokens = small(momentum=False), torch.randint(64, (1, 20))
+    held, before = traces(with_alpha(model, 0.3), tokens)[0], traces(model, tokens)[0]
+    assert torch.allclose(held.alpha, torch.tensor(0.3).double())
+    assert torch.equal(held.theta, before.theta)

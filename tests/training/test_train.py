@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from train_cases import a_text, arguments, assert_same_weights, output_of, start, tiny
 
 from minititans import cli
-from minititans.config import VARIANTS
+from minititans.config import ATTENTIONS, VARIANTS
 from minititans.model import TitansLM
+from minititans.relatives import RELATIVES
 from minititans.tasks import IGNORE, load_task
 from minititans.training import checkpoint, folder, log, loop
 from minititans.training.command import config_from
@@ -119,12 +120,24 @@ def test_bfloat16_is_not_used_on_the_cpu_unless_asked_for(tmp_path):
         assert torch.is_autocast_enabled("cpu")
 
 
-def test_only_matrices_decay(tmp_path):
-    run = a_run(tiny(tmp_path))
-    decays, stays = make_optimiser(run.model, run.config).param_groups
-    assert all(p.dim() >= 2 for p in decays["params"]) and decays["weight_decay"] > 0
-    assert all(p.dim() == 1 for p in stays["params"]) and stays["weight_decay"] == 0
-    assert len(decays["params"]) + len(stays["params"]) == len(list(run.model.parameters()))
+# The last part of a parameter's name, for every variant and relative. "weight" is a matrix in a
+# linear layer and in the embedding, and a vector in a norm.
+MATRICES = {"weight", "tokens", "taps", "0", "1"}  # 0 and 1: the layers of a memory
+VECTORS = {"bias", "D", "log_A", "lower", "erased", "written", "bonus"}
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("variant", [*VARIANTS, *ATTENTIONS, *RELATIVES])
+def test_only_matrices_decay(variant, heads, tmp_path):
+    model = TitansLM(tiny(tmp_path, model={"variant": variant, "heads": heads}).model)
+    decays, stays = make_optimiser(model, tiny(tmp_path, weight_decay=0.1)).param_groups
+    assert decays["weight_decay"] == 0.1 and stays["weight_decay"] == 0
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    norms = {module.weight for module in model.modules() if isinstance(module, torch.nn.RMSNorm)}
+    assert {names[p].split(".")[-1] for p in decays["params"]} <= MATRICES
+    assert {names[p].split(".")[-1] for p in stays["params"] if p not in norms} <= VECTORS
+    assert norms <= set(stays["params"])
+    assert len(decays["params"]) + len(stays["params"]) == len(names)
 
 
 def test_a_passage_depends_on_seed_and_step_alone_and_every_length_comes_up(tmp_path):
@@ -169,6 +182,16 @@ def test_a_text_shorter_than_one_sequence_is_refused_before_the_first_step(tmp_p
     with pytest.raises(ValueError, match="lengths: got up to 100000, expected less than the"):
         loop.train(config)
     assert not config.folder.exists()
+
+
+def test_mac_to_the_letter_is_refused_on_text_before_the_first_step_and_learns_a_task(tmp_path):
+    """Scores and samples go on inside a segment, which it cannot; a task's rows are read whole."""
+    config = tiny(tmp_path, model={"literal": True})
+    with pytest.raises(ValueError, match="literal: got True, expected False to train on text"):
+        loop.train(config)
+    assert not config.folder.exists()
+    config = tiny(tmp_path, model={"literal": True}, task="copying")
+    assert loop.train(config)["steps"] == config.steps
 
 
 def test_a_step_reads_on_with_the_memory_that_the_step_before_left(tmp_path):
