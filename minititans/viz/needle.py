@@ -132,7 +132,7 @@ def draw_losing(
     drawing = Drawing(900, 372)
     colours = dict(zip(lives, (RED, BLUE, GREEN, PURPLE, ORANGE)))
     # Each line thinner than those below it: where several coincide, all of them can be seen.
-    widths = {name: 1.7 + 1.7 * above for above, name in enumerate(reversed(list(lives)))}
+    widths = {name: 1.7 + 1.3 * above for above, name in enumerate(reversed(list(lives)))}
     samples = [Series([], [], NAMES.get(name, name), colours[name], width=3) for name in lives]
     add_legend(drawing, 50, 20, samples[:3])
     add_legend(drawing, 50, 42, samples[3:])
