@@ -1,4 +1,9 @@
-"""Instruments for a trained model: watch its memories while they read, or switch them off."""
+"""Instruments for a trained model: watch its memories while they read, or switch them off.
+
+With `checkpoint=True` in the configuration, a block called inside the `with` is not recomputed: the
+backward pass often comes after the `with`, and would recompute something else. What was called
+before the `with` needs its backward pass before it, too.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,9 +30,6 @@ def watch_memory(model: nn.Module) -> Iterator[dict[str, list[Trace]]]:
     seen: dict[str, list[Trace]] = {}
     hooks = []
 
-    def ask(memory, args, kwargs):
-        return args, kwargs | {"trace": True}
-
     def collect(name):
         def hook(memory, args, result):
             y, state, trace = result
@@ -39,7 +41,7 @@ def watch_memory(model: nn.Module) -> Iterator[dict[str, list[Trace]]]:
     for name, memory in model.named_modules():
         if isinstance(memory, NeuralMemory):
             seen[name] = []
-            hooks.append(memory.register_forward_pre_hook(ask, with_kwargs=True))
+            hooks.append(memory.register_forward_pre_hook(_ask, with_kwargs=True))
             hooks.append(memory.register_forward_hook(collect(name)))
     try:
         yield seen
@@ -85,3 +87,24 @@ def switch_memory(
     finally:
         for each, (was_reading, was_writing) in zip(memories, before):
             each.reading, each.writing = was_reading, was_writing
+
+
+def in_use(model: nn.Module) -> bool:
+    """Whether a memory in the model is being watched, or does not read or does not write.
+
+    >>> memory = NeuralMemory(dim=8, heads=2)
+    >>> with watch_memory(memory):
+    ...     in_use(memory)
+    True
+    >>> in_use(memory)
+    False
+    """
+    return any(
+        _ask in each._forward_pre_hooks.values() or not (each.reading and each.writing)
+        for each in model.modules()
+        if isinstance(each, NeuralMemory)
+    )
+
+
+def _ask(memory, args, kwargs):
+    return args, kwargs | {"trace": True}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from minititans import instruments
 from minititans.arguments import check, shown
 from minititans.blocks import Block
 from minititans.config import TitansConfig
@@ -73,7 +74,7 @@ class TitansLM(nn.Module):
         before = [None] * len(self.blocks) if state is None else state.blocks
         after = []
         for block, block_state in zip(self.blocks, before):
-            if self.config.checkpoint and torch.is_grad_enabled():
+            if self.config.checkpoint and torch.is_grad_enabled() and not instruments.in_use(block):
                 x, block_state = checkpoint(block, x, block_state, use_reentrant=False)
             else:
                 x, block_state = block(x, block_state)

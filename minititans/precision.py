@@ -16,7 +16,11 @@ def full_precision(device: torch.device) -> AbstractContextManager:
 
 
 def in_full_precision(function: Callable) -> Callable:
-    """The same function of tensors and other arguments, with autocast switched off."""
+    """The same function of tensors and other arguments, with autocast switched off.
+
+    For the backward passes of `torch.autograd.Function`: autograd runs them outside the block of
+    `full_precision` in which the forward pass ran.
+    """
 
     @functools.wraps(function)
     def without_autocast(*arguments):

@@ -9,7 +9,7 @@ import torch
 
 from minititans import NeuralMemory, TitansConfig, TitansLM
 from minititans.cli import main
-from minititans.instruments import switch_memory
+from minititans.instruments import switch_memory, watch_memory
 
 SMALL = {"dim": 16, "layers": 2, "heads": 2, "window": 4, "segment": 4, "chunk_size": 3}
 PROMPT = "a text of some length"
@@ -121,6 +121,14 @@ def test_wrong_options_are_told_in_words(folder, capsys, words, message):
 # ---------------------------------------------------------------------------- the switches
 
 
+def no_writes(model):
+    return switch_memory(model, writing=False)
+
+
+def no_reads(model):
+    return switch_memory(model, reading=False)
+
+
 @pytest.mark.parametrize("backend", ["sequential", "chunked", "fast"])
 @pytest.mark.parametrize("gates", ["token", "chunk"])
 def test_a_memory_that_does_not_write_answers_from_where_it_is(backend, gates):
@@ -170,6 +178,43 @@ def test_persistent_tokens_are_written_in_any_case(variant):
     _, start = block.persistent.read_into(block.memory, 1)
     found = state.blocks[0] if variant == "lmm" else state.blocks[0].memory
     assert torch.equal(found.weights[-1], start.weights[-1]) and start.weights[-1].any()
+
+
+@pytest.mark.parametrize("variant", ["mac", "mag", "lmm+ttt_linear"])
+@pytest.mark.parametrize("instrument", [watch_memory, no_writes, no_reads])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_model_that_recomputes_its_blocks_shows_and_learns_the_same(variant, instrument, inside):
+    """Wherever the backward pass comes: its oracle is the model that keeps its activations."""
+    tokens, traces, gradients = torch.arange(18).view(2, 9), [], []
+    for checkpoint in (False, True):
+        model = trained(variant, checkpoint=checkpoint)
+        with instrument(model) as seen:
+            total = model(tokens)[0].square().mean()
+            if inside:
+                total.backward()
+        if not inside:
+            total.backward()
+        gradients.append({name: p.grad for name, p in model.named_parameters()})
+        traces.append(seen if instrument is watch_memory else None)
+    torch.testing.assert_close(gradients[1], gradients[0])
+    if instrument is watch_memory:
+        counts = [{name: len(found) for name, found in seen.items()} for seen in traces]
+        assert counts[0] == counts[1] and all(counts[0].values())
+
+
+def test_blocks_are_recomputed_when_no_instrument_is_in_use():
+    model = trained("mag", checkpoint=True)
+    calls = []
+    model.blocks[0].mixer.memory.register_forward_hook(lambda *_: calls.append(1))
+
+    def count():
+        calls.clear()
+        model(torch.arange(9)[None])[0].sum().backward()
+        return len(calls)
+
+    with watch_memory(model):
+        kept = count()
+    assert count() == 2 * kept
 
 
 def test_an_error_inside_switches_the_memory_on_again():

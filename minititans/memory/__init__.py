@@ -3,7 +3,7 @@
 Read `sequential` first: it is the paper, token by token. `chunked` gives the same result with
 matmuls, in plain tensor operations. `fast` is `chunked` with hand-written derivatives, and `triton`
 is `chunked` as kernels for NVIDIA GPUs. `scan` parallelises as the paper does. All take the same
-arguments. `NeuralMemory` is the layer around them.
+arguments, but `scan` knows only `exact=False`. `NeuralMemory` is the layer around them.
 
 M is the memory as a whole, W the weights of one of its layers, and S the momentum of either.
 """

@@ -44,7 +44,8 @@ class Gates(State):
         Unrolled, surprise i is then written in the shares `(1 − eta_t) eta_{i+1} ⋯ eta_t` of its
         theta, at t = i, i + 1, …, which add up to 1 when eta is constant and to less than 2
         however it changes. The factor 1 − alpha_t is there because what alpha forgets of a wrong
-        answer need not be corrected as well. eta must stay below 1. eta_before:
+        answer need not be corrected as well. It scales the new value too: one token cannot both
+        clear the memory and be stored in full. eta must stay below 1. eta_before:
         `[batch, heads]`, the eta of the token before these; None for 0.
 
         >>> gates = Gates.constant(theta=1.0, eta=0.5, alpha=0.0, shape=(1, 1, 4)).in_shares()

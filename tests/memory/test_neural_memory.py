@@ -215,6 +215,22 @@ def test_the_gates_begin_where_they_should():
         assert trace.alpha.median() == pytest.approx(expected["alpha_start"], rel=0.3)
 
 
+def test_untrained_gates_hardly_depend_on_the_token():
+    """`nn.Linear` starts with weights of variance 1 / (3 dim), and these are a tenth as large."""
+    torch.manual_seed(0)
+    _, _, trace = NeuralMemory(256, chunk_size=16)(torch.randn(1, 200, 256), trace=True)
+    slope = 0.7 / 4  # of 0.7 σ at 0.35, its middle
+    assert trace.eta.std().item() == pytest.approx(slope * 0.1 / 3**0.5, rel=0.1)
+
+
+def test_the_convolution_starts_at_random_and_sees_all_its_tokens_alike():
+    """An output has the size of an input, and each of four tokens has the same part in it."""
+    torch.manual_seed(0)
+    taps = NeuralMemory(64, conv=4).conv.taps  # [4, channels]
+    assert taps.square().mean(1).tolist() == pytest.approx([1 / 4] * 4, rel=0.25)
+    assert taps.mean(1).abs().max() < 0.15
+
+
 def test_a_memory_begins_empty_unless_it_would_stay_so():
     for switches, empty in (({}, True), ({"residual": False}, False), ({"depth": 1}, True)):
         weights = NeuralMemory(16, heads=2, **switches).start_weights

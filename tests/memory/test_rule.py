@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 from cases import EXACT, assert_same, everything, random_case
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -20,6 +20,20 @@ SWITCHES = [{"exact": e, "residual": r} for e in (True, False) for r in (True, F
 
 def knows(rule, options):
     return rule is not scan or not options["exact"]
+
+
+def bounded_case(chunk_size: int, exact: bool, residual: bool, **shape):
+    """A case whose numbers stay moderate: plain layers are unstable, and need small steps.
+
+    Where no layer is exact, the tokens of a chunk may all write the same error, so each writes its
+    share of it, as in `NeuralMemory`. If the numbers grew without bound, two right forms would
+    differ: first by rounding, then by infinity less infinity.
+    """
+    case = random_case(**shape)
+    if not residual:
+        with torch.no_grad():
+            case.gates.theta.mul_(0.3 if exact else 0.3 / chunk_size)
+    return case
 
 
 FORMS = [(rule, each) for rule in (chunked, fast, scan) for each in SWITCHES if knows(rule, each)]
@@ -287,8 +301,13 @@ def test_a_convolution_refuses_gates_that_change_inside_a_chunk():
     exact=st.booleans(),
     residual=st.booleans(),
 )
+@example(
+    batch=2, heads=1, time=20, dim=1, depth=2, expansion=1, chunk_size=2, seed=143, limits=False,
+    exact=False, residual=False,
+)  # fmt: skip
 def test_all_forms_agree_on_any_shape(chunk_size, exact, residual, **shape):
-    case, options = random_case(**shape), {"exact": exact, "residual": residual}
+    options = {"exact": exact, "residual": residual}
+    case = bounded_case(chunk_size, **options, **shape)
     expected = everything(case, *case.run(sequential, chunk_size, **options))
     for rule in (chunked, fast, scan):
         if knows(rule, options):
@@ -316,8 +335,8 @@ def test_between_chunks_a_state_holds_its_weights_once(rule):
 def test_any_split_of_a_sequence_gives_the_same_reading(
     cuts, depth, chunk_size, seed, exact, residual
 ):
-    case = random_case(time=30, depth=depth, seed=seed, limits=True)
     options = {"exact": exact, "residual": residual}
+    case = bounded_case(chunk_size, **options, time=30, depth=depth, seed=seed, limits=True)
     expected = everything(case, *case.run(chunked, chunk_size, **options))
     edges = [0, *sorted(set(cuts)), 30]
     for rule in (sequential, chunked, fast, scan):

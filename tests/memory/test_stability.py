@@ -57,6 +57,14 @@ def test_shares_of_a_surprise_add_up_to_one_when_eta_is_steady_and_to_less_than_
             torch.testing.assert_close(written[:100], torch.ones(100))
 
 
+def test_what_a_token_writes_into_an_empty_memory_is_read_back_as_its_value_times_1_minus_alpha():
+    k, v = F.normalize(torch.randn(1, 1, 1, 4), dim=-1), torch.randn(1, 1, 1, 4)
+    for alpha in (0.0, 0.25, 1.0):
+        gates = Gates.constant(1.0, 0.0, alpha, (1, 1, 1)).in_shares()
+        y, _ = chunked(k, k, v, gates, MemoryState.start([torch.zeros(1, 4, 4)], 1))
+        torch.testing.assert_close(y, (1 - alpha) * v)
+
+
 def test_no_cycle_of_gates_and_keys_is_found_that_makes_a_memory_grow():
     assert largest_growth("shares", eta_max=0.7, tries=300, seed=0) < 1.001
     assert largest_growth("intake", eta_max=0.9, tries=300, seed=0) > 1.05  # the search can find

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from test_relatives_rule import randn
 
 from minititans import NeuralMemory
+from minititans.instruments import switch_memory
 from minititans.relatives import RELATIVES, Relative, RelativeState
 from minititans.relatives.ttt import ttt
 from minititans.state import State
@@ -277,6 +278,15 @@ def test_ttt_is_the_memory_with_two_gates_shut():
         assert trace.eta.eq(0).all() and trace.alpha.eq(0).all() and trace.theta.gt(0).all()
         assert list(layer.rules.values()) == [ttt]
         assert layer.depth == (1 if name == "ttt_linear" else 2)
+
+
+@pytest.mark.parametrize("name", ["ttt_linear", "ttt_mlp"])
+def test_a_ttt_that_does_not_write_answers_as_when_it_is_only_asked(name):
+    layer, x = make(name, conv=0), randn(2, 11, 12)
+    _, state = layer(x[:, :6])
+    with switch_memory(layer, writing=False):
+        y, _ = layer(x[:, 6:], state)
+    torch.testing.assert_close(layer.read(x[:, 6:], state.weights), y)
 
 
 @every_linear_relative

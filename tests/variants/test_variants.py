@@ -1,5 +1,7 @@
 """Each variant against its equations, put together from parts that other tests vouch for."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,6 +9,7 @@ import torch.nn.functional as F
 from minititans.attention import window_attention
 from minititans.memory import NeuralMemory
 from minititans.variants import LMM, MAC, MAG, MAL, PrefixedAttention
+from minititans.variants.combine import Combine
 
 
 def randn(*shape):
@@ -50,6 +53,23 @@ def test_mac_is_its_equations(time):
             answers.append(m)
         outputs.append(combine(y, torch.cat(answers, 1), mac.combine))  # (25)
     torch.testing.assert_close(found, torch.cat(outputs, 1))
+
+
+def test_attention_in_mac_starts_at_a_tenth_of_its_usual_size():
+    """`nn.Linear` starts uniform between ±1 / √dim, and so does attention everywhere else."""
+    torch.manual_seed(0)
+    mac, mag = (make(64, 2, NeuralMemory(64)) for make in (MAC, partial(MAG, window=4)))
+    for layer, size in ((mac, 0.1), (mag, 1.0)):
+        largest = layer.attention.to_out.weight.abs().max().item()
+        assert largest == pytest.approx(size / 64**0.5, rel=0.01)
+
+
+def test_the_combination_starts_with_a_gate_near_1():
+    """Of vectors of ones, whose normal form is known: `2 σ(±0.1) m / √(1 + 1)`."""
+    y = torch.tensor([1.0, -1.0, 1.0, -1.0]).double()
+    m = torch.tensor([1.0, 1.0, -1.0, -1.0]).double()
+    gate = 2 / (1 + torch.exp(-0.1 * y))  # 1.05 or 0.95
+    torch.testing.assert_close(Combine(4).double()(y, m), gate * m / 2**0.5)
 
 
 def test_mag_is_its_equations():

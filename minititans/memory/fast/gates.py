@@ -33,7 +33,6 @@ class _ChunkProducts(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    @in_full_precision
     def forward(theta, eta, keep, E, D) -> tuple[Tensor, ...]:
         H, m = _momentum(theta, eta, E)
         beta = D[..., :1] * keep[:, :1, None]

@@ -34,7 +34,6 @@ class _ReadLayer(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    @in_full_precision
     def forward(x, G, f, beta, W, S, A, E) -> Tensor:
         y = torch.addcmul(beta * torch.bmm(x, W.mT), f, torch.bmm(x, S.mT))
         return torch.baddbmm(y, G * torch.bmm(x, A.mT), E)

@@ -44,20 +44,16 @@ def fast(
     check_rule(q, k, v, gates, state, chunk_size)
     check_layers(state.weights, k.shape[-1], v.shape[-1], residual)
 
-    def rows(tensor):  # [batch, heads, ...] -> [rows, ...]
-        return tensor.to(state.weights[0].dtype).flatten(0, 1)
+    def rows(tensors):  # each [batch, heads, ...] -> [rows, ...]
+        return [x.to(state.weights[0].dtype).flatten(0, 1) for x in tensors]
 
-    def unrows(tensor):
-        return tensor.unflatten(0, q.shape[:2])
-
-    inputs = [rows(x) for x in (q, k, v, *vars(gates).values())]
-    W, S, start = (
-        [rows(w) for w in ws] for ws in (state.weights, state.momentum, state.chunk_start)
-    )
+    inputs = rows((q, k, v, *vars(gates).values()))
+    W, S, start = map(rows, (state.weights, state.momentum, state.chunk_start))
     with full_precision(q.device):
         y, *held = over_spans(inputs, W, S, start, state.position, chunk_size, exact, residual)
-    W, S, start = ([unrows(w) for w in ws] for ws in held)
-    return unrows(y).to(q.dtype), state.after(W, S, start, q.shape[2], chunk_size)
+    W, S, start = ([w.unflatten(0, q.shape[:2]) for w in ws] for ws in held)
+    y = y.unflatten(0, q.shape[:2]).to(q.dtype)
+    return y, state.after(W, S, start, q.shape[2], chunk_size)
 
 
 def over_spans(inputs, W, S, start, position, chunk_size, exact, residual):

@@ -60,7 +60,6 @@ class _WriteChunks(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    @in_full_precision
     def forward(rule: Rule, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         gates, (W, S, at) = tensors[: rule.gates], thirds(tensors[rule.gates :])
         began, found = [], []
