@@ -198,6 +198,9 @@ for kind, results in found.items():
         print(f"{kind:3} {name:15} {length:9,} tokens: {share:4.0%} ± {error:.0%}")
 
 # %% [markdown]
+# In a million tokens it is forgetting that loses needles: MAG finds about half of them, and all of
+# them if its alphas are held at $10^{-12}$ ([results/needle](../results/needle/README.md)).
+#
 # ## Why it stays: surprise and the gates
 #
 # An LMM has nothing but its memory. So the needle must be *written*, and thousands of tokens of
