@@ -6,7 +6,7 @@
 # **You will build:** attention as a memory that keeps everything, a matrix that compresses, and the
 # law by which its contents disturb one another, theory beside measurement.
 #
-# **Time:** about 10 s to run on 2 cores, 25 minutes to read.
+# **Time:** about 5 s to run on 2 cores, 25 minutes to read.
 #
 # **You need:** [00 Start here](00_start_here.ipynb); what a dot product and a matrix product are.
 

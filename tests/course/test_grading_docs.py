@@ -58,12 +58,15 @@ def test_every_option_that_is_named_exists():
 
 def test_the_limits_are_those_that_apply():
     limits = PAGE.split("**Limits.**")[1].split("\n\n")[0]
-    assert f"for {DEFAULT_LIMITS.seconds:g} s (`--time-limit`)" in limits
+    assert f"use {DEFAULT_LIMITS.seconds:g} s of processor time (`--time-limit`)" in limits
     assert "a twelfth" in limits and notebook.SHARE == 12
     assert "three times" in limits and isolation.WAITING == 3
     assert "ten seconds" in limits and isolation.LOADING == 10
     assert f"{DEFAULT_LIMITS.memory >> 20:,} MB of memory" in limits
-    assert f"{DEFAULT_LIMITS.disk >> 20} MB of disk; {DEFAULT_LIMITS.processes} processes" in limits
+    assert (
+        f"{DEFAULT_LIMITS.disk >> 20} MB of disk; and {DEFAULT_LIMITS.processes} processes"
+        in limits
+    )
     assert f"over {submissions.LARGEST >> 20} MB" in limits
 
 
