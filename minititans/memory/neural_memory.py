@@ -179,8 +179,11 @@ class NeuralMemory(Frame):
         q = F.silu(F.linear(x, self.to_qkv.weight[: self.dim]))
         q = unit(rearrange(q, "b t (h d) -> b h t d", h=self.heads))
         with full_precision(x.device):
-            y = network.read(weights, q.to(weights[0].dtype), self.residual)
+            y = self.recall(weights, q.to(weights[0].dtype))
         return self.answer(x, y)
+
+    def recall(self, weights: list[Tensor], q: Tensor) -> Tensor:
+        return network.read(weights, q, self.residual)
 
     def answer(self, x: Tensor, y: Tensor) -> Tensor:
         return super().answer(x, y) if self.reading else torch.zeros_like(x)

@@ -11,15 +11,13 @@ SiLU where theirs has GELU.
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from minititans.memory import Gates, MemoryState, NeuralMemory, network
 from minititans.memory.checks import check_layers, check_rule
 from minititans.memory.chunked import over_chunks
 from minititans.memory.gates import Before
-from minititans.memory.network import errors_below, path, unit
-from minititans.precision import full_precision
+from minititans.memory.network import errors_below, path
 
 NORM_EPS = 1e-5  # LayerNorm's usual guard against a variance of zero
 
@@ -42,13 +40,9 @@ class TTT(NeuralMemory):
         for W in self.start_weights:  # not zeros: nothing is learned through the norm of zero
             nn.init.normal_(W, std=W.shape[-1] ** -0.5)
 
-    def read(self, x: Tensor, weights: list[Tensor]) -> Tensor:
-        """Ask without writing, as `NeuralMemory.read`, for this rule's answer: `q + norm(f(q))`."""
-        q, _, _ = self.in_heads(F.silu(self.to_qkv(x)))
-        with full_precision(x.device):
-            q = unit(q).to(weights[0].dtype)
-            y = q + normalised(network.read(weights, q, residual=False))[0]
-        return self.answer(x, y)
+    def recall(self, weights: list[Tensor], q: Tensor) -> Tensor:
+        """This rule's answer: `q + norm(f(q))`."""
+        return q + normalised(network.read(weights, q, residual=False))[0]
 
 
 def ttt_linear(dim: int, heads: int = 4, chunk_size: int = 16, conv: int = 4) -> TTT:
